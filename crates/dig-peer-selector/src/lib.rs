@@ -1,0 +1,2 @@
+//! A peer selector for the DIG network.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Host for the DIG stack.
+#![forbid(unsafe_code)]

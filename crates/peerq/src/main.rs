@@ -1,0 +1,4 @@
+//! The peerq command line.
+#![forbid(unsafe_code)]
+
+fn main() {}
