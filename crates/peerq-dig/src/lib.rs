@@ -1,2 +1,4 @@
 //! Host for the DIG stack.
 #![forbid(unsafe_code)]
+
+pub mod content;
