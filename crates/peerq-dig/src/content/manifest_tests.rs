@@ -45,7 +45,10 @@ fn an_empty_file_has_an_id_and_no_chunks() {
 
 #[test]
 fn the_id_of_a_known_file_never_changes() {
-    assert_eq!(Manifest::of_bytes(b"hello").id().to_string(), "6f23cc8082e0340dba7fef4c2780b70b5bd063181f75680dffa2dd2e032ca1bd");
+    assert_eq!(
+        Manifest::of_bytes(b"hello").id().to_string(),
+        "6f23cc8082e0340dba7fef4c2780b70b5bd063181f75680dffa2dd2e032ca1bd"
+    );
 }
 
 #[test]
