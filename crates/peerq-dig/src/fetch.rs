@@ -79,6 +79,10 @@ use crate::pool::Pool;
 /// The default of [`FetchOptions::range_timeout`]: dig-download's own, so that policies compare.
 pub const DEFAULT_RANGE_TIMEOUT: Duration = dig_download::DEFAULT_RANGE_TIMEOUT;
 
+/// The default of [`FetchOptions::give_up_after`]. Higher: a fetch whose holders are all gone ends later. Lower: an outage
+/// of our own link, or the restart of the only holder, ends a fetch that would have gone on. Unmeasured heuristic.
+pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(60);
+
 /// How the holders of the next chunks are chosen.
 #[derive(Clone)]
 pub enum Policy {
@@ -114,6 +118,9 @@ pub struct FetchOptions {
     /// Bound on one request for one chunk, default [`DEFAULT_RANGE_TIMEOUT`]. With [`Policy::Peerq`] it doubles for a
     /// chunk each time it was given up, so that slow links can deliver large chunks.
     pub range_timeout: Duration,
+    /// How long a download goes on without a verified chunk while nothing arrives, default [`DEFAULT_GIVE_UP_AFTER`];
+    /// pauses do not count.
+    pub give_up_after: Duration,
     /// Whether an existing output may be replaced; default no.
     pub overwrite: bool,
     /// Whether to start paused: holders are found and what is there is verified, but no chunk is asked for.
@@ -129,6 +136,7 @@ impl FetchOptions {
             peers: Vec::new(),
             policy: Policy::RoundRobin,
             range_timeout: DEFAULT_RANGE_TIMEOUT,
+            give_up_after: DEFAULT_GIVE_UP_AFTER,
             overwrite: false,
             start_paused: false,
         }
@@ -159,6 +167,13 @@ impl FetchOptions {
     #[must_use]
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
+        self
+    }
+
+    /// Sets how long a download goes on while nothing comes.
+    #[must_use]
+    pub fn give_up_after(mut self, time: Duration) -> Self {
+        self.give_up_after = time;
         self
     }
 
