@@ -73,6 +73,7 @@ pub use progress::{FetchState, Progress};
 pub use report::{FetchReport, OutcomeCounts, PeerReport};
 
 use crate::content::FileId;
+use crate::discovery::{Discovery, Locator};
 use crate::peer::PeerAddr;
 use crate::pool::Pool;
 
@@ -202,7 +203,14 @@ impl Fetcher {
         }
     }
 
-    /// Adds a way to find holders.
+    /// Finds holders in the DHT as well.
+    #[must_use]
+    pub fn with_discovery(self, discovery: Arc<Discovery>) -> Self {
+        let local = self.pool.identity().peer_id();
+        self.with_locator(Arc::new(Locator::new(local, Vec::new(), Some(discovery))))
+    }
+
+    /// Sets the way to find holders.
     #[must_use]
     pub fn with_locator(mut self, locator: Arc<dyn ProviderLocator>) -> Self {
         self.locator = Some(locator);
