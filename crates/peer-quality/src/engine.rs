@@ -52,6 +52,8 @@ pub struct View {
     pub samples: u64,
     /// Failed verifications.
     pub offences: u64,
+    /// Requests that were sent and have not ended.
+    pub pending: u32,
     /// Requests in flight, reservations included.
     pub in_flight: u32,
     /// Recommended most in flight.
@@ -321,12 +323,28 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             reliability: peer.reliability.share(),
             samples: peer.samples,
             offences: peer.proof.offences(),
+            pending,
             in_flight: pending.saturating_add(peer.reserved),
             limit: peer.limit(&self.population.prior(peer.path)),
             standing: peer.proof.standing(),
             cooling: peer.cooling.is_on(now, self.decisions),
             connected: peer.connected,
         }
+    }
+
+    /// Whether requests were sent to a peer that have not ended.
+    pub fn has_pending(&self, slot: Slot) -> bool {
+        !self.peers.value(slot).pending.is_empty()
+    }
+
+    /// Whether a peer's latest request failed.
+    pub fn is_failing(&self, slot: Slot) -> bool {
+        self.peers.value(slot).reliability.consecutive_failures() > 0
+    }
+
+    /// Whether a decision ever took a peer.
+    pub fn was_tried(&self, slot: Slot) -> bool {
+        self.peers.value(slot).last_tried > 0
     }
 
     /// What is assumed of an unmeasured peer on `path`.

@@ -35,6 +35,13 @@ pub(crate) struct Peer {
     forecast: Option<Forecast>,
 }
 
+/// How many requests were in flight while one ran, and whether the host said so.
+#[derive(Clone, Copy)]
+struct Load {
+    concurrency: f32,
+    confirmed: bool,
+}
+
 impl Peer {
     /// Requests in flight, reservations included.
     pub(crate) fn in_flight(&mut self, now: Time) -> u32 {
@@ -65,11 +72,12 @@ impl Peer {
     /// Learns from the end of a request; `decision` decisions had been made.
     pub(crate) fn ended(&mut self, delivery: &Delivery, prior: &Prior, now: Time, decision: u64) {
         let in_flight = self.in_flight(now);
+        let pending = self.pending.len();
         let dispatch = self.pending.settle(delivery.elapsed, now);
-        let concurrency = match dispatch {
-            Some(dispatch) => (dispatch.concurrency as f32 + in_flight as f32) * 0.5,
-            // A host that reports no dispatches keeps as many in flight as it was given.
-            None => in_flight.max(1) as f32,
+        let load = match dispatch {
+            Some(dispatch) => Load { concurrency: (dispatch.concurrency + pending) as f32 * 0.5, confirmed: true },
+            // A host that reports no dispatches is taken to keep as many in flight as was recommended.
+            None => Load { concurrency: in_flight.max(1) as f32, confirmed: false },
         };
         self.last_end = Some(now);
         if delivery.end == End::Cancelled {
@@ -86,7 +94,7 @@ impl Peer {
             _ => {}
         }
         if let Some(sample) = Sample::of(delivery) {
-            self.delivered_body(&sample, concurrency, prior);
+            self.delivered_body(&sample, load, prior);
         } else if let Some(at_least) = Sample::censored(delivery) {
             let slower = |known: Slowness| at_least.whole() > known;
             if self.delivered.slowness().is_none_or(slower) {
@@ -96,13 +104,13 @@ impl Peer {
         self.forecast = None;
     }
 
-    fn delivered_body(&mut self, sample: &Sample, concurrency: f32, prior: &Prior) {
+    fn delivered_body(&mut self, sample: &Sample, load: Load, prior: &Prior) {
         let changed = self.delivered.observe(sample);
         let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(prior.concurrency));
         if changed {
             saturation.world_changed();
         }
-        saturation.observe(concurrency, sample.whole());
+        saturation.observe(load.concurrency, sample.whole(), load.confirmed);
     }
 
     /// Its vote in the population, as of now.

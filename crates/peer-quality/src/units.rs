@@ -143,8 +143,8 @@ impl Slowness {
 
     /// `secs` seconds per byte, clamped to the range of rates between 1 byte/s and 1 TB/s.
     pub fn from_secs_per_byte(secs: f64) -> Self {
-        // `max` and `min` also turn a NaN into a bound.
-        Slowness(secs.max(1e-12).min(1.0))
+        // Not a number is what a division by zero of zero bytes leaves: nothing is slower.
+        Slowness(if secs.is_nan() { 1.0 } else { secs.clamp(1e-12, 1.0) })
     }
 
     /// Seconds per byte.

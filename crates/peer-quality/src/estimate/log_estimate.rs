@@ -32,6 +32,8 @@ pub struct LogEstimate {
     variance: f64,
     /// Effective number of samples behind the mean, bounded by the memory.
     weight: f32,
+    /// The spread before the surprises: what a second surprise is measured by.
+    calm_spread: f32,
     /// Same-signed surprises in a row; the sign is their direction.
     surprises: i8,
 }
@@ -45,18 +47,16 @@ impl LogEstimate {
         }
         let (sample, weight) = (log(value), weight.min(1.0));
         if self.weight == 0.0 {
-            *self = LogEstimate {
-                mean_ln: sample,
-                variance: FIRST_SPREAD * FIRST_SPREAD,
-                weight: weight as f32,
-                surprises: 0,
-            };
+            *self = LogEstimate::at(sample, FIRST_SPREAD, weight);
             return false;
         }
         let spread = self.spread_ln();
+        if self.surprises == 0 {
+            self.calm_spread = spread as f32;
+        }
         let innovation = (sample - self.mean_ln).clamp(-MAX_INNOVATION * 4.0, MAX_INNOVATION * 4.0);
-        if self.is_change(innovation, spread) {
-            *self = LogEstimate { mean_ln: sample, variance: spread * spread, weight: weight as f32, surprises: 0 };
+        if self.is_change(innovation) {
+            *self = LogEstimate::at(sample, f64::from(self.calm_spread), weight);
             return true;
         }
         let memory = (MAX_MEMORY * MIN_SPREAD / spread).clamp(MIN_MEMORY, MAX_MEMORY);
@@ -68,7 +68,19 @@ impl LogEstimate {
         false
     }
 
-    fn is_change(&mut self, innovation: f64, spread: f64) -> bool {
+    /// The estimate after one sample of logarithm `mean_ln`.
+    fn at(mean_ln: f64, spread: f64, weight: f64) -> Self {
+        LogEstimate {
+            mean_ln,
+            variance: spread * spread,
+            weight: weight as f32,
+            calm_spread: spread as f32,
+            surprises: 0,
+        }
+    }
+
+    fn is_change(&mut self, innovation: f64) -> bool {
+        let spread = f64::from(self.calm_spread);
         let direction = if innovation > SURPRISE_SPREADS * spread {
             1
         } else if innovation < -SURPRISE_SPREADS * spread {

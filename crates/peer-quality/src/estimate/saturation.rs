@@ -33,6 +33,7 @@ struct Level {
 pub struct Saturation {
     levels: [Level; LEVELS.len()],
     current: u8,
+    start: u8,
     ends: u8,
     judgements: u8,
     settled: bool,
@@ -42,7 +43,14 @@ impl Saturation {
     /// Starts at the class's concurrency.
     pub fn starting_at(concurrency: u32) -> Self {
         let current = nearest_level(concurrency as f32);
-        Saturation { levels: [Level::default(); LEVELS.len()], current, ends: 0, judgements: 0, settled: false }
+        Saturation {
+            levels: [Level::default(); LEVELS.len()],
+            current,
+            start: current,
+            ends: 0,
+            judgements: 0,
+            settled: false,
+        }
     }
 
     /// The recommended number of requests in flight, at least 1.
@@ -61,7 +69,9 @@ impl Saturation {
     }
 
     /// Notes that a request alone achieved `slowness` while `concurrency` requests were in flight; they together moved about that many times as much.
-    pub fn observe(&mut self, concurrency: f32, slowness: Slowness) {
+    /// Where the concurrency is not `confirmed` by dispatches but only what was recommended, it cannot show that more is better, so the
+    /// recommendation never rises above its start (scenario C3).
+    pub fn observe(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
         let at = nearest_level(concurrency);
         let rate = concurrency.max(1.0) * slowness.bytes_per_sec() as f32;
         for (other, level) in self.levels.iter_mut().enumerate() {
@@ -78,6 +88,9 @@ impl Saturation {
         if self.ends >= ENDS_TO_JUDGE {
             self.ends = 0;
             self.judge();
+            if !confirmed {
+                self.current = self.current.min(self.start);
+            }
         }
     }
 
@@ -128,7 +141,7 @@ mod tests {
             .map(|_| {
                 let n = saturation.limit();
                 let each = 1e6 * f64::from(n.min(ceiling)) / f64::from(n);
-                saturation.observe(n as f32, Slowness::from_bytes_per_sec(each));
+                saturation.observe(n as f32, Slowness::from_bytes_per_sec(each), true);
                 saturation.limit()
             })
             .collect()
@@ -149,6 +162,17 @@ mod tests {
             let mut saturation = Saturation::default();
             let limits = drive(&mut saturation, ceiling, 400);
             assert_eq!(usual(&limits[200..]), ceiling);
+        }
+    }
+
+    #[test]
+    fn what_is_only_recommended_proves_no_gain() {
+        // C3: the host has one request in flight whatever is recommended, and the peer gets faster.
+        let mut saturation = Saturation::default();
+        for end in 0..400 {
+            let n = saturation.limit() as f32;
+            saturation.observe(n, Slowness::from_bytes_per_sec(1e6 * f64::from(end + 1)), false);
+            assert!((1..=4).contains(&saturation.limit()));
         }
     }
 

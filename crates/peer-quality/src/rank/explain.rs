@@ -89,6 +89,25 @@ pub struct Explanation<K> {
 }
 
 impl<K> Explanation<K> {
+    /// The same with other names for the peers.
+    pub fn map<L>(self, name: impl Fn(K) -> L) -> Explanation<L> {
+        let rename = |one: Explained<K>| Explained {
+            peer: name(one.peer),
+            place: one.place,
+            reason: one.reason,
+            basis: one.basis,
+            first_byte_s: one.first_byte_s,
+            body_s: one.body_s,
+            reliability: one.reliability,
+            cost_s: one.cost_s,
+            tail_s: one.tail_s,
+            in_flight: one.in_flight,
+            limit: one.limit,
+            standing: one.standing,
+        };
+        Explanation { candidates: self.candidates.into_iter().map(rename).collect() }
+    }
+
     /// The best.
     pub fn winner(&self) -> Option<&Explained<K>> {
         self.candidates.first().filter(|candidate| candidate.place.is_some())
