@@ -90,7 +90,10 @@ impl PeerSelector {
         let mut inner = self.lock();
         let content = inner.content(req.content);
         let active: Vec<Slot> = active.iter().filter_map(|peer| inner.engine.find(peer.as_bytes())).collect();
-        inner.release_leases(content, now, |slot| !active.contains(&slot));
+        // Whoever is failing delivers nothing of what it was promised.
+        let engine = &inner.engine;
+        let keeps: Vec<Slot> = active.iter().copied().filter(|&slot| !engine.is_failing(slot)).collect();
+        inner.release_leases(content, now, |slot| !keeps.contains(&slot));
         if need.is_empty() {
             return Selection::empty();
         }
