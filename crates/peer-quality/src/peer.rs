@@ -62,7 +62,7 @@ impl Peer {
             Tier::Pinned
         } else if self.reserved > 0 || !self.pending.is_empty() {
             Tier::Busy
-        } else if self.samples > 0 {
+        } else if self.delivered.slowness().is_some() {
             Tier::Measured
         } else {
             Tier::Cold
