@@ -90,7 +90,7 @@ impl Peer {
         }
         match delivery.end {
             End::Failed(Fault::Verification) => self.proof.offend(),
-            End::Completed => self.proof.pay_back(),
+            End::Completed => self.proof.pay_back(delivery.bytes),
             _ => {}
         }
         if let Some(sample) = Sample::of(delivery) {

@@ -4,14 +4,18 @@
 //! corrupting all of them, while a peer whose disk was bad for a minute comes back. What is proven is small and kept apart from the peer
 //! table, so that a flood of fresh identities cannot wash it away (scenarios C16, C18).
 
+use crate::units::Bytes;
+
 /// Verified deliveries that pay back one strike. Corruption rarer than this is forgiven in the long run; at 1 in 64 a retry costs
 /// less than 2 % of the traffic. Fewer forgives a careful corrupter, more keeps a repaired peer out for long.
 const DELIVERIES_PER_STRIKE: f32 = 64.0;
+/// A delivery of this many bytes counts half: one frame of the DIG wire.
+const HALF_DELIVERY: Bytes = Bytes::from_kib(32);
 /// Strikes from which a peer stands below everyone unmeasured: the second offence.
 const CONDEMNED_AT: f32 = 1.5;
 /// Strikes below which a peer is trusted like any other again.
 const CLEARED_AT: f32 = 0.05;
-/// The most strikes that are counted: bounds rehabilitation to 512 verified deliveries.
+/// The most strikes that are counted: bounds rehabilitation to about 512 verified deliveries.
 const MAX_STRIKES: f32 = 8.0;
 
 /// Where a peer stands, best first.
@@ -48,9 +52,10 @@ impl Proof {
         self.strikes = (self.strikes + 1.0).min(MAX_STRIKES);
     }
 
-    /// A delivery was verified.
-    pub fn pay_back(&mut self) {
-        self.strikes -= 1.0 / DELIVERIES_PER_STRIKE;
+    /// A delivery of `bytes` was verified. Small ones count for little, so that nobody works off an offence with crumbs.
+    pub fn pay_back(&mut self, bytes: Bytes) {
+        let worth = bytes.as_f64() / (bytes.as_f64() + HALF_DELIVERY.as_f64());
+        self.strikes -= worth as f32 / DELIVERIES_PER_STRIKE;
         if self.strikes < CLEARED_AT {
             self.strikes = 0.0;
         }
@@ -84,13 +89,15 @@ impl Proof {
 mod tests {
     use super::*;
 
+    const MIB: Bytes = Bytes::from_kib(1024);
+
     #[test]
     fn repeated_offences_condemn_however_rare() {
         // C38: one in three corrupt; and one in forty.
         for period in [1, 3, 40] {
             let mut proof = Proof::default();
             for delivery in 0..400 {
-                if delivery % period == 0 { proof.offend() } else { proof.pay_back() }
+                if delivery % period == 0 { proof.offend() } else { proof.pay_back(MIB) }
             }
             assert_eq!(proof.standing(), Standing::Condemned, "one in {period}");
         }
@@ -103,14 +110,23 @@ mod tests {
         (0..3).for_each(|_| proof.offend());
         let mut deliveries = 0;
         while proof.standing() != Standing::Fine {
-            proof.pay_back();
+            proof.pay_back(MIB);
             deliveries += 1;
         }
-        assert!((150..=192).contains(&deliveries), "{deliveries}");
+        assert!((150..=200).contains(&deliveries), "{deliveries}");
         let mut worst = Proof::default();
         (0..10_000).for_each(|_| worst.offend());
-        (0..512).for_each(|_| worst.pay_back());
+        (0..530).for_each(|_| worst.pay_back(MIB));
         assert_eq!((worst.standing(), worst.offences()), (Standing::Fine, 10_000));
+    }
+
+    #[test]
+    fn crumbs_work_off_nothing() {
+        let mut proof = Proof::default();
+        (0..2).for_each(|_| proof.offend());
+        (0..10_000).for_each(|_| proof.pay_back(Bytes::new(0)));
+        (0..1_000).for_each(|_| proof.pay_back(Bytes::new(100)));
+        assert_eq!(proof.standing(), Standing::Condemned);
     }
 
     #[test]
@@ -118,7 +134,7 @@ mod tests {
         let mut proof = Proof::default();
         (0..2).for_each(|_| proof.offend());
         proof.set_banned(true);
-        (0..1000).for_each(|_| proof.pay_back());
+        (0..1000).for_each(|_| proof.pay_back(MIB));
         assert_eq!(proof.standing(), Standing::Banned);
         (0..2).for_each(|_| proof.offend());
         proof.set_banned(false);

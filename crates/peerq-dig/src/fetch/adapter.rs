@@ -1,10 +1,10 @@
 //! dig-download's `SourceSelector` over a shared `PeerSelector` (HOST-D1).
 //!
 //! One adapter serves one download. dig-download asks it on every turn of its loop, also when there is nothing to decide,
-//! and can enforce a peer's concurrency only through explicit assignments. So the adapter keeps the selector's plan,
-//! fills it range by range ([`plan`](super::plan)), and asks the selector again only when something has changed: first
-//! with `select`, then with `rebalance` when a peer failed, appeared or vanished or the plan is used up near the end, and
-//! with `select` again once a good part of the plan has completed, so that what was learned meanwhile is used.
+//! and can enforce a peer's concurrency only through explicit assignments. So the adapter asks the selector only when a
+//! range can be sent, tells it exactly what is left, and pins ranges to the selected peers up to the room that each has
+//! ([`plan`](super::plan)): with `select` as a rule, with `rebalance` when a peer failed since or the last ranges are out,
+//! because then whoever is busy or just failed must not get more.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,24 +12,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dig_dht::ContentId;
 use dig_download::{RangeOutcome, RangeResult, SelectPlan, SelectRequest, SourceSelector};
 use dig_nat::PeerId;
-use dig_peer_selector::{Candidate, ContentRequest, PeerSelector, RangePlanDelta, Selection};
+use dig_peer_selector::{Candidate, ContentRequest, PeerSelector, RangePlanDelta, SelectedPeer, Selection};
 
 use super::holders::Holders;
 use super::ledger::Ledger;
 use super::plan::{Source, Work, assign};
 
-/// Ranges in flight over all peers: dig-download's own default, so that policies compare. Higher: more memory, deeper
-/// queues at slow peers. Lower: long paths idle between a range's end and the next request.
-pub(super) const PARALLEL_RANGES: usize = 8;
+/// Sources asked for at once. Higher: more connections than a home uplink's peers can feed. Lower: one slow source weighs
+/// more. Unmeasured heuristic.
+const SOURCES: usize = 16;
+
+/// Bytes in flight over all peers, and the bounds on the ranges that this makes. The selector's caps are what usually
+/// binds; this bounds memory. Higher: more of it. Lower: long fast paths idle between a range's end and the next request.
+const BYTES_IN_FLIGHT: u64 = 32 << 20;
+const RANGES_MIN: u64 = 4;
+const RANGES_MAX: u64 = 64;
 
 /// What the engine is told as its caps: never binding, because the assignments carry the real ones.
-pub(super) const ENGINE_CAP: usize = 64;
+pub(super) const ENGINE_CAP: usize = RANGES_MAX as usize;
 
-/// The plan is renewed once this part of its slots has completed. Higher: stale plans. Lower: the selector is asked for
-/// every range, and a plan is superseded before it was used.
-const RENEW_PART: usize = 4;
+/// While proven peers do the work, one range in this many is spent on a trial that the selector asks for: about 5 % (RANK-3).
+const RANGES_PER_TRIAL: usize = 20;
 
-/// How much longer than the average an unproven peer is assumed to take for a range when the end is near.
+/// What is assumed of an unproven peer near the end, as a multiple of the average time of a range.
 const UNPROVEN_FACTOR: f64 = 4.0;
 
 pub(super) struct Adapter {
@@ -37,27 +42,33 @@ pub(super) struct Adapter {
     holders: Arc<Holders>,
     selector: Arc<PeerSelector>,
     content: ContentId,
-    plan: Mutex<Plan>,
+    history: Mutex<History>,
 }
 
+/// What changes from decision to decision.
 #[derive(Default)]
-struct Plan {
-    selection: Selection,
-    made: bool,
-    /// The candidates it was made from.
+struct History {
+    /// The candidates of the latest `select`.
     known: HashSet<PeerId>,
-    /// Peers that failed since it was made.
+    /// Peers that failed since the latest decision.
     failed: HashSet<PeerId>,
-    /// Ranges completed when it was made.
-    completed: usize,
+    /// Ranges sent since the latest trial.
+    since_trial: usize,
 }
 
-/// Why the selector is asked.
+/// Which question to ask the selector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ask {
-    Nothing,
     Select,
     Rebalance,
+}
+
+impl History {
+    /// A `rebalance` names holders that the selector knows of, so the first question and every question with a new candidate is a `select`.
+    fn ask(&self, candidates: &[PeerId], all_sent_soon: bool) -> Ask {
+        let known = !self.known.is_empty() && candidates.iter().all(|peer| self.known.contains(peer));
+        if known && (all_sent_soon || !self.failed.is_empty()) { Ask::Rebalance } else { Ask::Select }
+    }
 }
 
 impl Adapter {
@@ -67,84 +78,71 @@ impl Adapter {
         selector: Arc<PeerSelector>,
         content: ContentId,
     ) -> Self {
-        Adapter { ledger, holders, selector, content, plan: Mutex::default() }
+        Adapter { ledger, holders, selector, content, history: Mutex::default() }
     }
 
-    fn request(&self) -> ContentRequest {
-        let mut request = ContentRequest::new(self.content, PARALLEL_RANGES);
-        request.total_length = Some(self.ledger.layout().manifest().total_length());
-        request.range_count = Some(self.ledger.layout().range_count());
-        request
+    /// Ranges that may be in flight over all peers.
+    fn ranges_at_once(&self) -> usize {
+        let range = u64::from(self.ledger.layout().manifest().chunk_size()).max(1);
+        (BYTES_IN_FLIGHT / range).clamp(RANGES_MIN, RANGES_MAX) as usize
     }
 
-    /// Asks the selector for a plan over `candidates`.
-    fn renew(&self, plan: &mut Plan, ask: Ask, candidates: &[PeerId], active: &[(PeerId, usize)]) {
-        let request = self.request();
-        let mut selection = match ask {
-            Ask::Nothing => return,
-            Ask::Select => self.selector.select(&request, &self.candidates(candidates)),
-            Ask::Rebalance => {
-                for candidate in self.candidates(candidates).iter().filter(|c| !plan.known.contains(&c.peer_id)) {
-                    self.selector.upsert_candidate(candidate);
-                }
-                let mut busy: HashSet<PeerId> = active.iter().map(|(p, _)| *p).collect();
-                busy.extend(&plan.failed);
-                let mut busy: Vec<PeerId> = busy.into_iter().collect();
-                busy.sort_by_key(|p| *p.as_bytes());
-                let layout = self.ledger.layout();
-                let pending = self.ledger.pending().into_iter().filter_map(|r| layout.chunk(r)).map(|c| c.index);
-                self.selector.rebalance(&request, &busy, &RangePlanDelta::of_indices(pending))
+    /// Asks the selector who should take some of the `pending` ranges.
+    fn selection(
+        &self,
+        history: &mut History,
+        pending: &[usize],
+        candidates: &[PeerId],
+        active: &[(PeerId, usize)],
+        free: usize,
+    ) -> Selection {
+        let layout = self.ledger.layout();
+        let chunks = || pending.iter().filter_map(|range| layout.chunk(*range));
+        let request = ContentRequest {
+            content: self.content,
+            total_length: Some(chunks().map(|chunk| chunk.length).sum()),
+            range_count: Some(pending.len()),
+            parallelism: SOURCES,
+        };
+        let asked = history.ask(candidates, pending.len() <= free);
+        let mut selection = Selection::empty();
+        if asked == Ask::Rebalance {
+            let mut busy: Vec<PeerId> = active.iter().map(|(peer, _)| *peer).collect();
+            busy.extend(history.failed.iter().filter(|peer| !active.iter().any(|(other, _)| other == *peer)));
+            busy.sort_by_key(|peer| *peer.as_bytes());
+            let need = RangePlanDelta::of_indices(chunks().map(|chunk| chunk.index));
+            selection = self.selector.rebalance(&request, &busy, &need);
+            // It may know holders that the engine does not offer just now.
+            selection.peers.retain(|peer| candidates.contains(&peer.peer_id));
+        }
+        if selection.is_empty() {
+            let given: Vec<Candidate> = candidates.iter().map(|peer| self.holders.candidate(peer)).collect();
+            selection = self.selector.select(&request, &given);
+            history.known = candidates.iter().copied().collect();
+        }
+        history.failed.clear();
+        selection
+    }
+
+    /// The selected peers with the room that each has, trials first when one is due and left out otherwise.
+    fn sources(&self, selection: &Selection, active: &[(PeerId, usize)], trial_due: bool) -> Vec<Source> {
+        let source = |peer: &SelectedPeer| {
+            let in_flight = active.iter().find(|(other, _)| *other == peer.peer_id).map_or(0, |(_, n)| *n);
+            Source {
+                peer: peer.peer_id,
+                cap: in_flight.saturating_add(peer.max_concurrency as usize),
+                in_flight,
+                range_s: self.ledger.range_time(&peer.peer_id).map(|t| t.as_secs_f64()),
             }
         };
-        // A rebalance may know peers that hold the content but were not offered by the engine just now.
-        selection.peers.retain(|p| candidates.contains(&p.peer_id));
-        if selection.is_empty() && ask == Ask::Rebalance {
-            selection = self.selector.select(&request, &self.candidates(candidates));
-            selection.peers.retain(|p| candidates.contains(&p.peer_id));
+        let (trials, proven): (Vec<&SelectedPeer>, Vec<&SelectedPeer>) =
+            selection.peers.iter().partition(|peer| peer.exploratory);
+        if proven.is_empty() {
+            return trials.into_iter().map(source).collect();
         }
-        *plan = Plan {
-            selection,
-            made: true,
-            known: candidates.iter().copied().collect(),
-            failed: HashSet::new(),
-            completed: self.ledger.completed(),
-        };
+        let trials = trials.into_iter().filter(|_| trial_due).take(1);
+        trials.chain(proven).map(source).collect()
     }
-
-    fn candidates(&self, peers: &[PeerId]) -> Vec<Candidate> {
-        peers.iter().map(|p| self.holders.candidate(p)).collect()
-    }
-
-    fn sources(&self, plan: &Plan, candidates: &[PeerId], active: &[(PeerId, usize)]) -> Vec<Source> {
-        let in_flight = |peer: &PeerId| active.iter().find(|(p, _)| p == peer).map_or(0, |(_, n)| *n);
-        let usable = plan.selection.peers.iter().filter(|p| candidates.contains(&p.peer_id));
-        usable
-            .map(|p| Source {
-                peer: p.peer_id,
-                cap: p.max_concurrency as usize,
-                in_flight: in_flight(&p.peer_id),
-                range_s: self.ledger.range_time(&p.peer_id).map(|t| t.as_secs_f64()),
-            })
-            .collect()
-    }
-}
-
-/// Whether and how the selector is to be asked.
-fn ask(plan: &Plan, candidates: &[PeerId], completed: usize, pending: usize, room: bool) -> Ask {
-    if !plan.made {
-        return Ask::Select;
-    }
-    let new = candidates.iter().any(|c| !plan.known.contains(c));
-    let dropped = plan.selection.peers.iter().any(|p| !candidates.contains(&p.peer_id));
-    let used_up = !room && pending <= PARALLEL_RANGES;
-    if !plan.failed.is_empty() || new || dropped || used_up {
-        return Ask::Rebalance;
-    }
-    let slots: usize = plan.selection.peers.iter().map(|p| p.max_concurrency as usize).sum();
-    if completed.saturating_sub(plan.completed) >= slots.min(PARALLEL_RANGES).div_ceil(RENEW_PART).max(1) {
-        return Ask::Select;
-    }
-    Ask::Nothing
 }
 
 impl SourceSelector for Adapter {
@@ -152,7 +150,7 @@ impl SourceSelector for Adapter {
         let pending = self.ledger.pending();
         let active = self.ledger.active();
         let in_flight: usize = active.iter().map(|(_, n)| n).sum();
-        let free = PARALLEL_RANGES.saturating_sub(in_flight);
+        let free = self.ranges_at_once().saturating_sub(in_flight);
         let mut candidates: Vec<PeerId> =
             request.candidates.iter().filter_map(|c| PeerId::from_hex(&c.peer_id)).collect();
         // With proven liars alone, an empty plan is right: it makes the engine look for others, and end if there are none.
@@ -164,16 +162,17 @@ impl SourceSelector for Adapter {
             return SelectPlan::default();
         }
 
-        let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = self.sources(&plan, &candidates, &active).iter().any(|s| s.in_flight < s.cap);
-        let asked = ask(&plan, &candidates, self.ledger.completed(), pending.len(), room);
-        self.renew(&mut plan, asked, &candidates, &active);
-
-        let mut sources = self.sources(&plan, &candidates, &active);
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let selection = self.selection(&mut history, &pending, &candidates, &active, free);
+        // A trial carries one range from the front, and never one of the last.
+        let trial_due = history.since_trial >= RANGES_PER_TRIAL && pending.len() > free;
+        let mut sources = self.sources(&selection, &active, trial_due);
         if sources.is_empty() && in_flight == 0 {
-            // The selector wants none of them, but an empty plan now would end the download: somebody has to try.
-            let last_resort = candidates.iter().map(|p| Source { peer: *p, cap: 1, in_flight: 0, range_s: None });
-            sources = last_resort.collect();
+            // The selector has no room for more, but an empty plan now would end the download: somebody has to try, unless
+            // the host banned them all.
+            let banned = |peer: &PeerId| self.selector.peer_snapshot(peer).is_some_and(|known| known.banned);
+            let last_resort = candidates.iter().filter(|peer| !banned(peer));
+            sources = last_resort.map(|p| Source { peer: *p, cap: 1, in_flight: 0, range_s: None }).collect();
         }
         let elsewhere = in_flight - sources.iter().map(|s| s.in_flight).sum::<usize>();
         let work = Work {
@@ -182,6 +181,7 @@ impl SourceSelector for Adapter {
             unproven_s: self.ledger.average_range_time().map(|t| t.as_secs_f64() * UNPROVEN_FACTOR),
         };
         let peers = assign(&mut sources, work, elsewhere);
+        history.since_trial = if trial_due { 0 } else { history.since_trial.saturating_add(peers.len()) };
 
         let mut assignments = Vec::with_capacity(peers.len());
         for (range, peer) in pending.into_iter().zip(peers) {
@@ -198,14 +198,14 @@ impl SourceSelector for Adapter {
         SelectPlan { ordered: Vec::new(), assignments }
     }
 
-    /// Only notes that the plan has a failure in it: outcomes reach the selector from the transport, which knows the
-    /// range, the bytes and the times.
+    /// Only notes who failed: outcomes reach the selector from the transport, which knows the range, the bytes and the
+    /// times.
     fn record(&self, outcome: &RangeOutcome) {
         if outcome.result == RangeResult::Ok {
             return;
         }
         if let Some(peer) = PeerId::from_hex(&outcome.peer_id) {
-            self.plan.lock().unwrap_or_else(PoisonError::into_inner).failed.insert(peer);
+            self.history.lock().unwrap_or_else(PoisonError::into_inner).failed.insert(peer);
         }
     }
 }

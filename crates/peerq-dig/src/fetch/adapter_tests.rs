@@ -1,8 +1,11 @@
 use super::*;
 use dig_download::CandidateRef;
-use dig_peer_selector::{SelectedPeer, SelectorConfig};
+use std::time::Duration;
+
+use dig_peer_selector::{OutcomeKind, OutcomeResult, PoolEvent, SelectorConfig, TransferOutcome};
 
 use crate::content::Manifest;
+use crate::fetch::ending::{Ending, Seen};
 use crate::fetch::layout::MissingLayout;
 use crate::fetch::scorebook::Scorebook;
 use crate::fetch::task::AbortOnDrop;
@@ -14,6 +17,8 @@ const CHUNK: usize = 256 * 1024;
 struct Bench {
     adapter: Adapter,
     ledger: Arc<Ledger>,
+    selector: Arc<PeerSelector>,
+    content: ContentId,
     _finder: AbortOnDrop<()>,
 }
 
@@ -30,7 +35,9 @@ fn bench(chunks: usize) -> Bench {
     let ledger = Arc::new(Ledger::new(layout, book.clone(), id.content()));
     let pool = Pool::new(Arc::new(Identity::from_seed(b"adapter").unwrap()), PoolConfig::default());
     let (holders, finder) = Holders::search(id, pool, &[], None, book);
-    Bench { adapter: Adapter::new(ledger.clone(), holders, selector, id.content()), ledger, _finder: finder }
+    let content = id.content();
+    let adapter = Adapter::new(ledger.clone(), holders, selector.clone(), content);
+    Bench { adapter, ledger, selector, content, _finder: finder }
 }
 
 impl Bench {
@@ -43,52 +50,92 @@ impl Bench {
         plan.assignments
     }
 
-    fn fix_plan(&self, peers: &[(u8, u32)]) {
-        let peers = peers.iter().enumerate().map(|(rank, (byte, cap))| SelectedPeer {
-            peer_id: peer(*byte),
-            rank: rank as u32,
-            max_concurrency: *cap,
-            exploratory: false,
-        });
-        let mut plan = self.adapter.plan.lock().unwrap();
-        plan.selection = Selection { peers: peers.collect() };
-        plan.made = true;
-        plan.known = plan.selection.peers.iter().map(|p| p.peer_id).collect();
+    /// Teaches the selector that each of `peers` delivers `rate` bytes per second over up to `at_once` ranges.
+    fn teach(&self, peers: &[u8], at_once: u32, rate: u64) {
+        for byte in peers {
+            for index in 0..24 {
+                self.selector.on_dispatch(&peer(*byte), at_once);
+                for _ in 0..at_once {
+                    self.selector.record_outcome(&TransferOutcome {
+                        peer_id: peer(*byte),
+                        content: self.content,
+                        kind: OutcomeKind::Range { index, offset: 0, length: CHUNK as u64 },
+                        result: OutcomeResult::Success,
+                        bytes: CHUNK as u64,
+                        duration_ms: CHUNK as u64 * 1000 / rate,
+                        rtt_ms: Some(1),
+                        at: 0,
+                    });
+                }
+            }
+        }
     }
 }
 
 #[tokio::test]
-async fn the_lowest_pending_ranges_are_pinned_to_the_plans_peers_up_to_their_caps() {
+async fn the_lowest_pending_ranges_are_pinned_within_the_room_of_each_peer() {
     let bench = bench(20);
-    bench.fix_plan(&[(1, 3), (2, 1)]);
     let pins = bench.select(&[1, 2]);
     let ranges: Vec<_> = pins.iter().map(|(r, _)| *r).collect();
-    assert_eq!(ranges, [0, 1, 2, 3]);
-    assert_eq!(bench.ledger.active(), [(peer(1), 3), (peer(2), 1)]);
-    assert!(bench.select(&[1, 2]).is_empty(), "both are at their caps");
+    assert_eq!(ranges, (0..ranges.len()).collect::<Vec<_>>());
+    let at = |byte| bench.selector.peer_snapshot(&peer(byte)).unwrap().in_flight as usize;
+    assert_eq!(bench.ledger.active(), [(peer(1), at(1)), (peer(2), at(2))], "the selector is told what was sent");
+    assert!(bench.select(&[1, 2]).is_empty(), "both have what they can use");
 }
 
 #[tokio::test]
-async fn no_more_than_the_parallel_ranges_are_in_flight() {
-    let bench = bench(40);
-    bench.fix_plan(&[(1, 50)]);
-    assert_eq!(bench.select(&[1]).len(), PARALLEL_RANGES);
-    assert!(bench.select(&[1]).is_empty());
+async fn no_more_ranges_are_in_flight_than_memory_allows() {
+    let bench = bench(400);
+    let everyone: Vec<u8> = (1..=60).collect();
+    let sent: usize = std::iter::from_fn(|| Some(bench.select(&everyone).len())).take_while(|n| *n > 0).sum();
+    assert_eq!(sent, bench.adapter.ranges_at_once());
+    assert!(sent as u64 * CHUNK as u64 <= BYTES_IN_FLIGHT);
 }
 
 #[tokio::test]
 async fn something_is_always_assigned_when_nothing_is_in_flight() {
     let bench = bench(4);
-    bench.fix_plan(&[]);
-    assert!(!bench.select(&[1, 2]).is_empty());
+    for byte in [1, 2] {
+        bench.selector.on_dispatch(&peer(byte), 100);
+    }
+    assert_eq!(bench.select(&[1, 2]).len(), 2, "they are busy elsewhere, and yet one each");
+}
+
+#[tokio::test]
+async fn nothing_is_assigned_to_those_whom_the_host_banned() {
+    let bench = bench(4);
+    let reason = dig_peer_selector::PoolRemovalReason::Banned;
+    bench.selector.on_pool_event(&PoolEvent::PeerRemoved { peer_id: peer(1), reason });
+    assert!(bench.select(&[1]).is_empty());
 }
 
 #[tokio::test]
 async fn a_peer_that_is_no_candidate_is_never_pinned() {
     let bench = bench(20);
-    bench.fix_plan(&[(1, 2), (2, 2)]);
+    bench.select(&[1, 2]);
     let other = peer(2).to_hex();
+    bench.adapter.history.lock().unwrap().failed.insert(peer(1));
     assert!(bench.select(&[2]).iter().all(|(_, p)| *p == other));
+}
+
+#[tokio::test]
+async fn trials_take_a_twentieth_of_the_ranges_of_a_download_with_proven_peers() {
+    let bench = bench(2_000);
+    bench.teach(&[1, 2], 2, 10_000_000);
+    let stranger = peer(3).to_hex();
+    let (mut all, mut tried) = (0, 0);
+    for _ in 0..400 {
+        for (range, name) in bench.select(&[1, 2, 3]) {
+            all += 1;
+            tried += usize::from(name == stranger);
+            let attempt = bench.ledger.begin(range, PeerId::from_hex(&name).unwrap()).unwrap();
+            let ending = if name == stranger { Ending::TimedOut("late".into()) } else { Ending::Verified };
+            let seen = Seen { bytes: CHUNK as u64, duration: Duration::from_millis(26), first_byte: None };
+            bench.ledger.report(&attempt, &ending, seen);
+            bench.ledger.close(&attempt, name != stranger);
+        }
+    }
+    assert!(tried > 0 && tried * 15 <= all, "{tried} of {all}");
 }
 
 #[tokio::test]
@@ -99,45 +146,20 @@ async fn malformed_candidates_are_ignored() {
     assert!(bench.adapter.select(&request).assignments.is_empty());
 }
 
-fn planned(peers: &[(u8, u32)]) -> Plan {
-    let bench_peer = |(byte, cap): &(u8, u32)| SelectedPeer {
-        peer_id: peer(*byte),
-        rank: 0,
-        max_concurrency: *cap,
-        exploratory: false,
-    };
-    let selection = Selection { peers: peers.iter().map(bench_peer).collect() };
-    let known = selection.peers.iter().map(|p| p.peer_id).collect();
-    Plan { selection, made: true, known, failed: HashSet::new(), completed: 10 }
+#[test]
+fn the_selector_is_asked_to_select_until_it_knows_every_candidate() {
+    let mut history = History::default();
+    assert_eq!(history.ask(&[peer(1)], true), Ask::Select);
+    history.known.insert(peer(1));
+    assert_eq!(history.ask(&[peer(1)], false), Ask::Select);
+    history.failed.insert(peer(1));
+    assert_eq!(history.ask(&[peer(1), peer(2)], false), Ask::Select, "a new candidate");
 }
 
 #[test]
-fn the_selector_is_asked_first_with_select() {
-    assert_eq!(ask(&Plan::default(), &[peer(1)], 0, 9, false), Ask::Select);
-}
-
-#[test]
-fn a_plan_is_reused_while_nothing_changes() {
-    assert_eq!(ask(&planned(&[(1, 4), (2, 4)]), &[peer(1), peer(2)], 11, 99, true), Ask::Nothing);
-}
-
-#[test]
-fn a_plan_is_renewed_when_a_quarter_of_its_slots_completed() {
-    assert_eq!(ask(&planned(&[(1, 4), (2, 4)]), &[peer(1), peer(2)], 12, 99, true), Ask::Select);
-}
-
-#[test]
-fn failures_arrivals_and_drops_rebalance() {
-    let (one, two) = (peer(1), peer(2));
-    let mut failed = planned(&[(1, 4), (2, 4)]);
-    failed.failed.insert(one);
-    assert_eq!(ask(&failed, &[one, two], 10, 99, true), Ask::Rebalance);
-    assert_eq!(ask(&planned(&[(1, 4)]), &[one, two], 10, 99, true), Ask::Rebalance, "a new candidate");
-    assert_eq!(ask(&planned(&[(1, 4), (2, 4)]), &[one], 10, 99, true), Ask::Rebalance, "a drop");
-}
-
-#[test]
-fn a_used_up_plan_rebalances_near_the_end_only() {
-    assert_eq!(ask(&planned(&[(1, 4)]), &[peer(1)], 10, 99, false), Ask::Nothing);
-    assert_eq!(ask(&planned(&[(1, 4)]), &[peer(1)], 10, 3, false), Ask::Rebalance);
+fn failures_and_the_end_rebalance() {
+    let mut history = History { known: [peer(1), peer(2)].into(), ..History::default() };
+    assert_eq!(history.ask(&[peer(1)], true), Ask::Rebalance);
+    history.failed.insert(peer(2));
+    assert_eq!(history.ask(&[peer(1)], false), Ask::Rebalance);
 }
