@@ -125,18 +125,14 @@ impl Discovery {
             .collect();
         self.dht.bootstrap(&seeds).await?;
         let failed = self.drop_failed().await;
-        if !seeds.is_empty()
-            && seeds
-                .iter()
-                .all(|seed| failed.contains_key(seed.peer_id.as_bytes()))
-        {
-            let reason = |peer: &PeerAddr| {
-                failed
-                    .get(peer.peer_id.as_bytes())
-                    .map(|why| (*peer, why.clone()))
+        let silent = |seed: &BootstrapPeer| failed.contains_key(seed.peer_id.as_bytes());
+        if !seeds.is_empty() && (seeds.iter().all(silent) || self.dht.routing_len().await == 0) {
+            let reason = |peer: &PeerAddr| match failed.get(peer.peer_id.as_bytes()) {
+                Some(why) => (*peer, why.clone()),
+                None => (*peer, "it does not answer".to_owned()),
             };
             return Err(DiscoveryError::NoBootstrap(
-                peers.iter().filter_map(reason).collect(),
+                peers.iter().map(reason).collect(),
             ));
         }
         if self.advertised.is_some() {

@@ -24,6 +24,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::identity::Identity;
+use crate::link::Socket;
+use dial::Dialled;
 pub(crate) use dial::{READ_BUFFER_BYTES, WRITE_BUFFER_BYTES};
 pub use error::PoolError;
 
@@ -108,8 +110,17 @@ struct Connection {
     serial: u64,
     addr: SocketAddr,
     session: tokio::sync::Mutex<PeerSession>,
+    socket: Socket,
     closed: ClosedHandle,
     last_used: AtomicU64,
+}
+
+impl Drop for Connection {
+    /// The multiplexer says good-bye when its session is dropped, and a peer that does not read would keep it, and the
+    /// socket, for ever.
+    fn drop(&mut self) {
+        self.socket.cut();
+    }
 }
 
 impl Pool {
@@ -313,25 +324,26 @@ impl Pool {
         let permit = self.dials.acquire().await;
         let dialled = dial::dial(&self.identity, peer, &addrs, self.config.connect_timeout).await;
         drop(permit);
-        let result = dialled.map(|(addr, session)| self.admit(peer, addr, session));
+        let result = dialled.map(|dialled| self.admit(peer, dialled));
         if result.is_err() {
             self.slots().remove(&peer);
         }
         outcome.send_replace(Some(result));
     }
 
-    fn admit(
-        self: &Arc<Self>,
-        peer: PeerId,
-        addr: SocketAddr,
-        session: PeerSession,
-    ) -> Arc<Connection> {
+    fn admit(self: &Arc<Self>, peer: PeerId, dialled: Dialled) -> Arc<Connection> {
+        let Dialled {
+            addr,
+            socket,
+            session,
+        } = dialled;
         let closed = session.closed_handle();
         let serial = self.tick();
         let connection = Arc::new(Connection {
             serial,
             addr,
             session: tokio::sync::Mutex::new(session),
+            socket,
             closed: closed.clone(),
             last_used: AtomicU64::new(serial),
         });

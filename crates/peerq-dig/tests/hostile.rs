@@ -7,7 +7,7 @@ use std::time::Duration;
 use common::*;
 use dig_nat::mux::{AvailabilityItem, RangeFrame};
 use peerq_dig::content::{ChunkError, MAX_MANIFEST_BYTES, Manifest};
-use peerq_dig::node::{Fault, Node};
+use peerq_dig::node::{Fault, LinkShape, Node};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
@@ -162,4 +162,61 @@ async fn a_dribbling_node_starts_fast_and_then_keeps_to_its_rate() {
         started.elapsed()
     );
     assert!(got < 1000);
+}
+
+/// A peer that opens streams and reads none of them must not keep a node from ending.
+#[tokio::test]
+async fn a_reader_that_stalls_does_not_keep_a_node_from_shutting_down() {
+    let file = file(64 * CHUNK as usize);
+    let node = serving("one", &file, Fault::None).await;
+    let pool = pool("client");
+    let mut stalled = Vec::new();
+    for _ in 0..4 {
+        let mut stream = open(
+            &pool,
+            node.peer_addr(),
+            &content_request(&file.id(), 0, u64::MAX),
+        )
+        .await
+        .unwrap();
+        RangeFrame::decode(&mut stream).await.unwrap().unwrap();
+        stalled.push(stream);
+    }
+    let peer = node.peer_addr();
+    timeout(HANG, node.shutdown()).await.expect("the node ends");
+    assert!(
+        pool.open_stream(&identity("other").peer_id(), &[peer.addr])
+            .await
+            .is_err(),
+        "nobody listens any more"
+    );
+}
+
+/// The link sits below everything: even the handshake takes its round trips.
+#[tokio::test]
+async fn a_link_delays_every_round_trip_and_loses_nothing() {
+    let file = file(2 * CHUNK as usize);
+    let shape = LinkShape {
+        rate_bytes_per_s: Some(20_000_000),
+        delay: Duration::from_millis(25),
+    };
+    let node = node("far")
+        .link(shape)
+        .share_prepared(file.file.path(), file.manifest.clone())
+        .start()
+        .await
+        .unwrap();
+    let pool = pool("client");
+    let started = std::time::Instant::now();
+    let (bytes, complete) = fetch(&pool, &node, &content_request(&file.id(), 0, u64::MAX))
+        .await
+        .unwrap();
+    assert!(bytes == file.bytes && complete);
+    // TLS 1.3 takes one round trip before the request, and the request another; timers are never early.
+    assert!(
+        started.elapsed() >= 4 * shape.delay,
+        "{:?}",
+        started.elapsed()
+    );
+    timeout(HANG, node.shutdown()).await.expect("the node ends");
 }
