@@ -10,6 +10,8 @@ use crate::rank::quote::{Class, Quote};
 /// With one source asked for, one decision in this many goes to a trial: rarely enough that the best keeps 85 % (scenario C27),
 /// often enough that a recovered peer is found within 25 decisions.
 const SINGLE_SOURCE_PERIOD: u64 = 8;
+/// The same while there are unmeasured peers: more often, since one of them may be the best, and bounded all the same.
+const SINGLE_SOURCE_PERIOD_COLD: u64 = 4;
 /// With a few sources, one decision in this many gives its last place to a trial.
 const FEW_SOURCES_PERIOD: u64 = 4;
 /// Fewer sources than this are few.
@@ -20,6 +22,7 @@ pub fn places(sources: usize, decision: u64, proven: usize, cold: usize) -> usiz
     let due = |period: u64| usize::from(decision % period == period - 1);
     match sources {
         0 => 0,
+        1 if cold > 0 => due(SINGLE_SOURCE_PERIOD_COLD),
         1 => due(SINGLE_SOURCE_PERIOD),
         2..FEW => due(FEW_SOURCES_PERIOD).max(usize::from(proven < sources && cold > 0)),
         _ if cold == 0 => due(FEW_SOURCES_PERIOD),
@@ -61,6 +64,7 @@ mod tests {
 
     #[test]
     fn one_source_keeps_seven_of_eight_decisions() {
-        assert_eq!((0..80).map(|decision| places(1, decision, 5, 5)).sum::<usize>(), 10);
+        assert_eq!((0..80).map(|decision| places(1, decision, 5, 0)).sum::<usize>(), 10);
+        assert_eq!((0..80).map(|decision| places(1, decision, 5, 1)).sum::<usize>(), 20);
     }
 }
