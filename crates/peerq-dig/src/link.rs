@@ -20,10 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 pub(crate) use lane::Lane;
-use socket::Socket;
-
-/// Bytes that may wait between TLS and the link in each direction.
-const DUPLEX_BYTES: usize = 32 * 1024;
+pub(crate) use socket::Socket;
 
 /// What a node's link is like. The default is unshaped: the plain socket.
 ///
@@ -51,8 +48,8 @@ impl LinkShape {
 
 /// One node's link, shared by all its connections.
 ///
-/// Memory: per connection and direction [`DUPLEX_BYTES`] twice and what [`Lane::capacity`] lets be under way, which is
-/// about rate × delay.
+/// Memory: per connection and direction [`Lane::backlog`] and [`Lane::capacity`], which is about rate × delay. Connections
+/// that all send share the line's rate, so together they hold little more than one.
 #[derive(Clone)]
 pub(crate) struct Link {
     lanes: Option<(Arc<Lane>, Arc<Lane>)>,
@@ -61,7 +58,9 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(shape: LinkShape) -> Link {
         let lane = || Arc::new(Lane::new(shape.rate_bytes_per_s, shape.delay));
-        Link { lanes: shape.is_shaped().then(|| (lane(), lane())) }
+        Link {
+            lanes: shape.is_shaped().then(|| (lane(), lane())),
+        }
     }
 
     /// Puts the link in front of `tcp`. The switch cuts the connection at once, whatever is still under way.
@@ -71,7 +70,7 @@ impl Link {
             let switch = Switch(Cut::Socket(socket.clone()));
             return (LinkStream(Kind::Plain(socket)), switch);
         };
-        let (near, far) = tokio::io::duplex(DUPLEX_BYTES);
+        let (near, far) = tokio::io::duplex(up.backlog());
         let (from_node, to_node) = tokio::io::split(far);
         let (from_net, to_net) = tcp.into_split();
         let outward = tokio::spawn(pump::run(from_node, to_net, Arc::clone(up)));
@@ -116,7 +115,11 @@ impl fmt::Debug for LinkStream {
 }
 
 impl AsyncRead for LinkStream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
             Kind::Plain(io) => Pin::new(io).poll_read(cx, buffer),
             Kind::Shaped(io) => Pin::new(io).poll_read(cx, buffer),
@@ -125,7 +128,11 @@ impl AsyncRead for LinkStream {
 }
 
 impl AsyncWrite for LinkStream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().0 {
             Kind::Plain(io) => Pin::new(io).poll_write(cx, bytes),
             Kind::Shaped(io) => Pin::new(io).poll_write(cx, bytes),

@@ -84,7 +84,10 @@ impl Node {
 
     /// What others need in order to talk to it.
     pub fn peer_addr(&self) -> PeerAddr {
-        PeerAddr { addr: self.advertised, peer_id: self.peer_id() }
+        PeerAddr {
+            addr: self.advertised,
+            peer_id: self.peer_id(),
+        }
     }
 
     /// The files it serves, by id.
@@ -141,7 +144,10 @@ impl Drop for Node {
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("peer", &self.peer_addr().to_string()).field("files", &self.files()).finish()
+        f.debug_struct("Node")
+            .field("peer", &self.peer_addr().to_string())
+            .field("files", &self.files())
+            .finish()
     }
 }
 
@@ -155,16 +161,23 @@ struct Switches {
 
 impl Switches {
     fn new() -> Switches {
-        Switches { next: AtomicU64::new(0), open: Mutex::new(Some(HashMap::new())) }
+        Switches {
+            next: AtomicU64::new(0),
+            open: Mutex::new(Some(HashMap::new())),
+        }
     }
 
     fn add(&self, switch: Switch) -> Registered<'_> {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         match self.lock().as_mut() {
-            Some(open) => drop(open.insert(key, switch)),
+            Some(open) => drop(open.insert(key, switch.clone())),
             None => switch.cut(),
         }
-        Registered { switches: self, key }
+        Registered {
+            switches: self,
+            key,
+            cut: Some(switch),
+        }
     }
 
     fn cut_all(&self) {
@@ -177,14 +190,25 @@ impl Switches {
     }
 }
 
-/// Forgets a switch when its connection ends.
+/// Forgets a switch when its connection ends, and cuts the connection if it is dropped half-way.
 struct Registered<'a> {
     switches: &'a Switches,
     key: u64,
+    cut: Option<Switch>,
+}
+
+impl Registered<'_> {
+    /// The connection ended well; what is still under way arrives.
+    fn ended(mut self) {
+        self.cut = None;
+    }
 }
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
+        if let Some(switch) = &self.cut {
+            switch.cut();
+        }
         if let Some(open) = self.switches.lock().as_mut() {
             open.remove(&self.key);
         }

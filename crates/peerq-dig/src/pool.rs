@@ -4,6 +4,7 @@
 //! dialled by someone else or had to be made is the pool's business. Connections are dialled once however many callers
 //! wait, without Nagle's delay, and dropped as soon as they are known to be dead.
 
+mod config;
 mod dial;
 mod error;
 
@@ -14,70 +15,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dig_nat::mux::RangeRequest;
 use dig_nat::mux::{
-    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession, PeerStream,
+    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession,
+    PeerStream, RangeRequest,
 };
 use dig_nat::{PeerId, TraversalKind};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::identity::Identity;
+use crate::link::Socket;
+pub use config::{PoolConfig, PoolNotice};
+use dial::Dialled;
 pub(crate) use dial::{READ_BUFFER_BYTES, WRITE_BUFFER_BYTES};
 pub use error::PoolError;
 
 /// Events a subscriber may fall behind before it loses some.
 const EVENT_BACKLOG: usize = 1024;
-
-/// Limits of a [`Pool`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PoolConfig {
-    /// How long one address may take from the first packet to the end of the TLS handshake. Too short: far peers are
-    /// never reached. Too long: a dead address blocks a caller. Unmeasured heuristic.
-    pub connect_timeout: Duration,
-    /// How long opening a stream on a live connection may take; it needs no round trip, so anything long is a stuck peer.
-    pub open_timeout: Duration,
-    /// Most open connections; beyond it the one that was used longest ago is closed. At least 1.
-    pub max_connections: usize,
-    /// Most connections being dialled at once; further callers wait. At least 1.
-    pub max_dials: usize,
-}
-
-impl Default for PoolConfig {
-    fn default() -> Self {
-        PoolConfig {
-            connect_timeout: Duration::from_secs(5),
-            open_timeout: Duration::from_secs(5),
-            max_connections: 256,
-            max_dials: 32,
-        }
-    }
-}
-
-/// What happens to the connections of a [`Pool`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PoolNotice {
-    /// A connection to `peer` is up. A second one without a `Removed` between is an update, not another peer.
-    Added {
-        /// The peer, by the certificate it proved.
-        peer: PeerId,
-        /// The address it answered on.
-        addr: SocketAddr,
-    },
-    /// How the connection to `peer` reaches it; follows `Added`.
-    Class {
-        /// The peer.
-        peer: PeerId,
-        /// The way there. The pool dials directly, so this is [`TraversalKind::Direct`].
-        kind: TraversalKind,
-    },
-    /// The connection to `peer` is gone: closed by either side, broken, or the least recently used of too many.
-    Removed {
-        /// The peer.
-        peer: PeerId,
-    },
-}
 
 /// Connections to peers, one each, shared by all callers.
 ///
@@ -107,8 +61,17 @@ struct Connection {
     serial: u64,
     addr: SocketAddr,
     session: tokio::sync::Mutex<PeerSession>,
+    socket: Socket,
     closed: ClosedHandle,
     last_used: AtomicU64,
+}
+
+impl Drop for Connection {
+    /// The multiplexer says good-bye when its session is dropped, and a peer that does not read would keep it, and the
+    /// socket, for ever.
+    fn drop(&mut self) {
+        self.socket.cut();
+    }
 }
 
 impl Pool {
@@ -153,7 +116,11 @@ impl Pool {
     ///
     /// # Errors
     /// A [`PoolError`], which says whether the address, the peer or we are at fault.
-    pub async fn open_stream(self: &Arc<Self>, peer: &PeerId, addrs: &[SocketAddr]) -> Result<PeerStream, PoolError> {
+    pub async fn open_stream(
+        self: &Arc<Self>,
+        peer: &PeerId,
+        addrs: &[SocketAddr],
+    ) -> Result<PeerStream, PoolError> {
         let connection = self.connection(peer, addrs).await?;
         match self.open_on(peer, &connection).await {
             Ok(stream) => Ok(stream),
@@ -176,7 +143,9 @@ impl Pool {
         request: &RangeRequest,
     ) -> Result<PeerStream, PoolError> {
         let stream = self.open_stream(peer, addrs).await?;
-        let message = request.encode().map_err(|error| PoolError::session(peer, error))?;
+        let message = request
+            .encode()
+            .map_err(|error| PoolError::session(peer, error))?;
         self.send(peer, stream, &message).await
     }
 
@@ -194,23 +163,29 @@ impl Pool {
     ) -> Result<AvailabilityResponse, PoolError> {
         let asked = items.len();
         let query = async {
-            let message = AvailabilityRequest::new(items).encode().map_err(|error| PoolError::session(peer, error))?;
+            let message = AvailabilityRequest::new(items)
+                .encode()
+                .map_err(|error| PoolError::session(peer, error))?;
             let stream = self.open_stream(peer, addrs).await?;
             let mut stream = self.send(peer, stream, &message).await?;
-            let answer =
-                AvailabilityResponse::decode(&mut stream).await.map_err(|error| PoolError::session(peer, error))?;
+            let answer = AvailabilityResponse::decode(&mut stream)
+                .await
+                .map_err(|error| PoolError::session(peer, error))?;
             match answer.items.len() {
                 answered if answered == asked => Ok(answer),
-                answered => {
-                    Err(PoolError::session(peer, io::Error::other(format!("{answered} answers to {asked} items"))))
-                }
+                answered => Err(PoolError::session(
+                    peer,
+                    io::Error::other(format!("{answered} answers to {asked} items")),
+                )),
             }
         };
-        tokio::time::timeout(timeout, query).await.unwrap_or(Err(PoolError::Timeout {
-            peer: *peer,
-            doing: "answering an availability query",
-            after: timeout,
-        }))
+        tokio::time::timeout(timeout, query)
+            .await
+            .unwrap_or(Err(PoolError::Timeout {
+                peer: *peer,
+                doing: "answering an availability query",
+                after: timeout,
+            }))
     }
 
     /// Closes the connection to `peer`, if there is one; the next call dials anew. For callers that know better than
@@ -223,22 +198,35 @@ impl Pool {
         self.remove(peer, serial);
     }
 
-    async fn send(&self, peer: &PeerId, mut stream: PeerStream, message: &[u8]) -> Result<PeerStream, PoolError> {
+    async fn send(
+        &self,
+        peer: &PeerId,
+        mut stream: PeerStream,
+        message: &[u8],
+    ) -> Result<PeerStream, PoolError> {
         let sending = async {
             stream.write_all(message).await?;
             stream.flush().await
         };
-        sending.await.map_err(|error| PoolError::session(peer, error))?;
+        sending
+            .await
+            .map_err(|error| PoolError::session(peer, error))?;
         Ok(stream)
     }
 
-    async fn open_on(&self, peer: &PeerId, connection: &Connection) -> Result<PeerStream, PoolError> {
+    async fn open_on(
+        &self,
+        peer: &PeerId,
+        connection: &Connection,
+    ) -> Result<PeerStream, PoolError> {
         let opening = async { connection.session.lock().await.open_stream().await };
         let result = match tokio::time::timeout(self.config.open_timeout, opening).await {
             Ok(opened) => opened.map_err(|error| PoolError::session(peer, error)),
-            Err(_) => {
-                Err(PoolError::Timeout { peer: *peer, doing: "opening a stream", after: self.config.open_timeout })
-            }
+            Err(_) => Err(PoolError::Timeout {
+                peer: *peer,
+                doing: "opening a stream",
+                after: self.config.open_timeout,
+            }),
         };
         match &result {
             Ok(_) => connection.last_used.store(self.tick(), Ordering::Relaxed),
@@ -271,39 +259,59 @@ impl Pool {
         match outcome.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(outcome)) => outcome.clone(),
             // The dialling task is gone without a word: the runtime shuts down.
-            _ => Err(PoolError::session(peer, io::Error::other("the dial was abandoned"))),
+            _ => Err(PoolError::session(
+                peer,
+                io::Error::other("the dial was abandoned"),
+            )),
         }
     }
 
-    async fn dial(self: Arc<Self>, peer: PeerId, addrs: Vec<SocketAddr>, outcome: watch::Sender<Option<DialOutcome>>) {
+    async fn dial(
+        self: Arc<Self>,
+        peer: PeerId,
+        addrs: Vec<SocketAddr>,
+        outcome: watch::Sender<Option<DialOutcome>>,
+    ) {
         let permit = self.dials.acquire().await;
         let dialled = dial::dial(&self.identity, peer, &addrs, self.config.connect_timeout).await;
         drop(permit);
-        let result = dialled.map(|(addr, session)| self.admit(peer, addr, session));
+        let result = dialled.map(|dialled| self.admit(peer, dialled));
         if result.is_err() {
             self.slots().remove(&peer);
         }
         outcome.send_replace(Some(result));
     }
 
-    fn admit(self: &Arc<Self>, peer: PeerId, addr: SocketAddr, session: PeerSession) -> Arc<Connection> {
+    fn admit(self: &Arc<Self>, peer: PeerId, dialled: Dialled) -> Arc<Connection> {
+        let Dialled {
+            addr,
+            socket,
+            session,
+        } = dialled;
         let closed = session.closed_handle();
         let serial = self.tick();
         let connection = Arc::new(Connection {
             serial,
             addr,
             session: tokio::sync::Mutex::new(session),
+            socket,
             closed: closed.clone(),
             last_used: AtomicU64::new(serial),
         });
         let (superseded, surplus) = {
             let mut slots = self.slots();
             let superseded = slots.insert(peer, Slot::Open(Arc::clone(&connection)));
-            (superseded, least_recently_used(&slots, self.config.max_connections.max(1)))
+            (
+                superseded,
+                least_recently_used(&slots, self.config.max_connections.max(1)),
+            )
         };
         drop(superseded); // The dial in progress, or a dead connection that was not noticed yet.
         self.notify(PoolNotice::Added { peer, addr });
-        self.notify(PoolNotice::Class { peer, kind: TraversalKind::Direct });
+        self.notify(PoolNotice::Class {
+            peer,
+            kind: TraversalKind::Direct,
+        });
         if let Some((peer, serial)) = surplus {
             self.remove(&peer, serial);
         }
@@ -349,12 +357,18 @@ impl Pool {
 /// The open connection that was used longest ago, if there are more than `limit`.
 fn least_recently_used(slots: &HashMap<PeerId, Slot>, limit: usize) -> Option<(PeerId, u64)> {
     let open = slots.iter().filter_map(|(peer, slot)| match slot {
-        Slot::Open(connection) => Some((connection.last_used.load(Ordering::Relaxed), *peer, connection.serial)),
+        Slot::Open(connection) => Some((
+            connection.last_used.load(Ordering::Relaxed),
+            *peer,
+            connection.serial,
+        )),
         Slot::Dialing(_) => None,
     });
     let open: Vec<_> = open.collect();
     if open.len() <= limit {
         return None;
     }
-    open.into_iter().min_by_key(|(used, ..)| *used).map(|(_, peer, serial)| (peer, serial))
+    open.into_iter()
+        .min_by_key(|(used, ..)| *used)
+        .map(|(_, peer, serial)| (peer, serial))
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::FileId;
+use super::error::{ChunkError, ManifestError};
 use super::merkle::{self, LeafHasher};
 
 /// The smallest chunk size, bytes. Smaller: more requests and hashes per byte. Larger: small files lose parallelism, and
@@ -54,65 +55,6 @@ pub struct Manifest {
     leaves: Vec<[u8; 32]>,
 }
 
-/// Why bytes are not the manifest of the expected file. The fault is the sender's.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ManifestError {
-    /// The bytes are too long or too short for what they say.
-    #[error("the sender's manifest has {actual} bytes where {expected} belong")]
-    Length {
-        /// The length that belongs to the header; for a broken header, the shortest or longest length there is.
-        expected: usize,
-        /// The length of the bytes.
-        actual: usize,
-    },
-    /// The bytes do not start like a manifest.
-    #[error("the sender's manifest is none, or of a version this program does not know")]
-    Magic,
-    /// The chunk size is not the one that belongs to the length, or the length is beyond [`MAX_FILE_BYTES`].
-    #[error("the sender's manifest has chunks of {chunk_size} bytes for a file of {total_length} bytes")]
-    Layout {
-        /// The file length the manifest claims, bytes.
-        total_length: u64,
-        /// The chunk size it claims, bytes.
-        chunk_size: u32,
-    },
-    /// The manifest is well formed and belongs to another file.
-    #[error("the sender's manifest belongs to {found}, not to {expected}")]
-    WrongFile {
-        /// The id asked for.
-        expected: FileId,
-        /// The id of what came.
-        found: FileId,
-    },
-}
-
-/// Why bytes are not the chunk they were sent as. The fault is the sender's, except for [`ChunkError::NoSuchChunk`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChunkError {
-    /// The file has no chunk of this index; the caller's fault.
-    #[error("the file has no chunk {index}")]
-    NoSuchChunk {
-        /// The index asked for.
-        index: usize,
-    },
-    /// Too few bytes (a transfer that broke off looks so) or too many.
-    #[error("chunk {index} has {actual} bytes where {expected} belong")]
-    Length {
-        /// The chunk's index.
-        index: usize,
-        /// Its length, bytes.
-        expected: u64,
-        /// The bytes there are.
-        actual: u64,
-    },
-    /// The right number of wrong bytes.
-    #[error("chunk {index} does not have the hash its manifest gives it")]
-    Hash {
-        /// The chunk's index.
-        index: usize,
-    },
-}
-
 impl Manifest {
     /// The manifest of the file at `path`, read once from start to end in bounded memory. Blocks.
     ///
@@ -123,7 +65,10 @@ impl Manifest {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "not a regular file",
+            ));
         }
         Manifest::of_reader(&mut file, metadata.len())
     }
@@ -133,15 +78,35 @@ impl Manifest {
         let total_length = bytes.len() as u64;
         // A slice beyond 16 TiB does not exist on any machine this runs on; the largest chunk size keeps it defined.
         let chunk_size = chunk_size_for(total_length).unwrap_or(MAX_CHUNK_BYTES as u32);
-        let leaves = bytes.chunks(chunk_size as usize).map(merkle::leaf).collect();
-        Manifest { total_length, chunk_size, leaves }
+        let leaves = bytes
+            .chunks(chunk_size as usize)
+            .map(merkle::leaf)
+            .collect();
+        Manifest {
+            total_length,
+            chunk_size,
+            leaves,
+        }
     }
 
     fn of_reader(reader: &mut impl Read, total_length: u64) -> io::Result<Manifest> {
-        let chunk_size = chunk_size_for(total_length)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "files beyond 16 TiB have no id"))?;
-        let changed = || io::Error::new(io::ErrorKind::InvalidData, "the file changed while it was read; try again");
-        let mut manifest = Manifest { total_length, chunk_size, leaves: Vec::new() };
+        let chunk_size = chunk_size_for(total_length).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "files beyond 16 TiB have no id",
+            )
+        })?;
+        let changed = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the file changed while it was read; try again",
+            )
+        };
+        let mut manifest = Manifest {
+            total_length,
+            chunk_size,
+            leaves: Vec::new(),
+        };
         let mut buffer = vec![0; READ_BYTES];
         let mut index = 0;
         while let Some(length) = manifest.chunk_len_of_layout(index) {
@@ -149,10 +114,12 @@ impl Manifest {
             let mut left = length;
             while left > 0 {
                 let piece = &mut buffer[..left.min(READ_BYTES as u64) as usize];
-                reader.read_exact(piece).map_err(|error| match error.kind() {
-                    io::ErrorKind::UnexpectedEof => changed(),
-                    _ => error,
-                })?;
+                reader
+                    .read_exact(piece)
+                    .map_err(|error| match error.kind() {
+                        io::ErrorKind::UnexpectedEof => changed(),
+                        _ => error,
+                    })?;
                 hasher.update(piece);
                 left -= piece.len() as u64;
             }
@@ -190,7 +157,10 @@ impl Manifest {
     /// A [`ManifestError`], which is the sender's fault. Allocates nothing before the lengths agree.
     pub fn decode(bytes: &[u8], expected: &FileId) -> Result<Manifest, ManifestError> {
         if bytes.len() > MAX_MANIFEST_BYTES {
-            return Err(ManifestError::Length { expected: MAX_MANIFEST_BYTES, actual: bytes.len() });
+            return Err(ManifestError::Length {
+                expected: MAX_MANIFEST_BYTES,
+                actual: bytes.len(),
+            });
         }
         let (magic, rest) = split::<8>(bytes)?;
         let (total_length, rest) = split::<8>(rest)?;
@@ -198,19 +168,35 @@ impl Manifest {
         if magic != MAGIC {
             return Err(ManifestError::Magic);
         }
-        let (total_length, chunk_size) = (u64::from_be_bytes(*total_length), u32::from_be_bytes(*chunk_size));
+        let (total_length, chunk_size) = (
+            u64::from_be_bytes(*total_length),
+            u32::from_be_bytes(*chunk_size),
+        );
         if chunk_size_for(total_length) != Some(chunk_size) {
-            return Err(ManifestError::Layout { total_length, chunk_size });
+            return Err(ManifestError::Layout {
+                total_length,
+                chunk_size,
+            });
         }
         let chunks = total_length.div_ceil(u64::from(chunk_size)) as usize; // ≤ MAX_CHUNKS, by the check above
         let (leaves, odd) = rest.as_chunks::<32>();
         if leaves.len() != chunks || !odd.is_empty() {
-            return Err(ManifestError::Length { expected: HEADER_BYTES + chunks * 32, actual: bytes.len() });
+            return Err(ManifestError::Length {
+                expected: HEADER_BYTES + chunks * 32,
+                actual: bytes.len(),
+            });
         }
-        let manifest = Manifest { total_length, chunk_size, leaves: leaves.to_vec() };
+        let manifest = Manifest {
+            total_length,
+            chunk_size,
+            leaves: leaves.to_vec(),
+        };
         match manifest.id() {
             found if found == *expected => Ok(manifest),
-            found => Err(ManifestError::WrongFile { expected: *expected, found }),
+            found => Err(ManifestError::WrongFile {
+                expected: *expected,
+                found,
+            }),
         }
     }
 
@@ -236,7 +222,9 @@ impl Manifest {
 
     /// Length of chunk `index`, bytes, or `None` if there is none.
     pub fn chunk_len(&self, index: usize) -> Option<u64> {
-        (index < self.leaves.len()).then(|| self.chunk_len_of_layout(index)).flatten()
+        (index < self.leaves.len())
+            .then(|| self.chunk_len_of_layout(index))
+            .flatten()
     }
 
     /// Where chunk `index` starts in the file, bytes, or `None` if there is none.
@@ -246,7 +234,9 @@ impl Manifest {
 
     /// The lengths of all chunks, in order, bytes.
     pub fn chunk_lens(&self) -> Vec<u64> {
-        (0..self.chunk_count()).filter_map(|index| self.chunk_len(index)).collect()
+        (0..self.chunk_count())
+            .filter_map(|index| self.chunk_len(index))
+            .collect()
     }
 
     /// Says whether `bytes` are chunk `index` of the file.
@@ -254,10 +244,16 @@ impl Manifest {
     /// # Errors
     /// A [`ChunkError`] that tells a short transfer from wrong bytes.
     pub fn verify_chunk(&self, index: usize, bytes: &[u8]) -> Result<(), ChunkError> {
-        let expected = self.chunk_len(index).ok_or(ChunkError::NoSuchChunk { index })?;
+        let expected = self
+            .chunk_len(index)
+            .ok_or(ChunkError::NoSuchChunk { index })?;
         let actual = bytes.len() as u64;
         if actual != expected {
-            return Err(ChunkError::Length { index, expected, actual });
+            return Err(ChunkError::Length {
+                index,
+                expected,
+                actual,
+            });
         }
         match merkle::leaf(bytes) == self.leaves[index] {
             true => Ok(()),
@@ -284,7 +280,10 @@ fn chunk_size_for(total_length: u64) -> Option<u32> {
 }
 
 fn split<const N: usize>(bytes: &[u8]) -> Result<(&[u8; N], &[u8]), ManifestError> {
-    bytes.split_first_chunk().ok_or(ManifestError::Length { expected: HEADER_BYTES, actual: bytes.len() })
+    bytes.split_first_chunk().ok_or(ManifestError::Length {
+        expected: HEADER_BYTES,
+        actual: bytes.len(),
+    })
 }
 
 #[cfg(test)]

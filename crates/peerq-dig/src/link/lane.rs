@@ -19,6 +19,8 @@ const PIECE_BYTES_MIN: u64 = 1400;
 const PIECE_BYTES_MAX: u64 = 32 * 1024;
 /// The longest delay, which keeps sums of times finite.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
+/// The most that may be under way on any line, bytes.
+const CAPACITY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// What may be under way on a line without a rate, bytes.
 const UNLIMITED_CAPACITY_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -41,15 +43,26 @@ impl Lane {
 
     /// The largest piece to send at once, bytes.
     pub(crate) fn piece_bytes(&self) -> usize {
-        let piece = self.rate_bytes_per_s.map_or(PIECE_BYTES_MAX, |rate| bytes_in(rate, PIECE));
+        let piece = self
+            .rate_bytes_per_s
+            .map_or(PIECE_BYTES_MAX, |rate| bytes_in(rate, PIECE));
         piece.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX) as usize
     }
 
-    /// What one connection may have under way on the line, bytes: what fits into the delay and the time senders run ahead.
+    /// What one connection may have under way on the line, bytes: what fits into the delay and the time senders run
+    /// ahead, and never less than two pieces.
     pub(crate) fn capacity(&self) -> usize {
-        let capacity =
-            self.rate_bytes_per_s.map_or(UNLIMITED_CAPACITY_BYTES, |rate| bytes_in(rate, self.delay + AHEAD));
-        capacity.clamp(2 * PIECE_BYTES_MAX, u64::from(u32::MAX) / 2) as usize
+        let capacity = self
+            .rate_bytes_per_s
+            .map_or(UNLIMITED_CAPACITY_BYTES, |rate| {
+                bytes_in(rate, self.delay + AHEAD)
+            });
+        capacity.clamp(2 * self.piece_bytes() as u64, CAPACITY_BYTES_MAX) as usize
+    }
+
+    /// What may wait in front of the line, bytes: some pieces, so that the line finds work and the queue stays short.
+    pub(crate) fn backlog(&self) -> usize {
+        4 * self.piece_bytes()
     }
 
     /// Waits for a turn on the line, sends `bytes` and returns when they arrive at the far end.
@@ -88,7 +101,10 @@ mod tests {
         }
         let expected = 1000.0 * lane.piece_bytes() as f64 / MIB as f64 + 0.030;
         let took = (arrival - start).as_secs_f64();
-        assert!((took - expected).abs() < 0.002, "took {took} s, not {expected} s");
+        assert!(
+            (took - expected).abs() < 0.002,
+            "took {took} s, not {expected} s"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -111,20 +127,33 @@ mod tests {
         };
         let (one, other) = tokio::join!(sender(), sender());
         // The first to come may be ahead by what the line lets anyone run ahead, and by a piece or two.
-        assert!(one.abs_diff(other) <= AHEAD + Duration::from_millis(20), "{one:?} and {other:?}");
+        assert!(
+            one.abs_diff(other) <= AHEAD + Duration::from_millis(20),
+            "{one:?} and {other:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_line_without_a_rate_delays_and_nothing_more() {
         let lane = Lane::new(None, Duration::from_millis(7));
-        assert_eq!(lane.send(usize::MAX).await - Instant::now(), Duration::from_millis(7));
+        assert_eq!(
+            lane.send(usize::MAX).await - Instant::now(),
+            Duration::from_millis(7)
+        );
     }
 
     #[test]
     fn absurd_shapes_have_finite_queues() {
-        for (rate, delay) in [(u64::MAX, Duration::MAX / 2), (0, Duration::ZERO), (1, Duration::from_secs(1 << 40))] {
+        for (rate, delay) in [
+            (u64::MAX, Duration::MAX / 2),
+            (0, Duration::ZERO),
+            (1, Duration::from_secs(1 << 40)),
+        ] {
             let lane = Lane::new(Some(rate), delay);
-            assert!(lane.capacity() <= u32::MAX as usize / 2 && lane.capacity() >= lane.piece_bytes());
+            assert!(
+                lane.capacity() <= CAPACITY_BYTES_MAX as usize
+                    && lane.capacity() >= lane.piece_bytes()
+            );
         }
     }
 }

@@ -14,15 +14,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 #[derive(Clone)]
-pub(super) struct Socket(Arc<TcpStream>);
+pub(crate) struct Socket(Arc<TcpStream>);
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream) -> Socket {
+    pub(crate) fn new(tcp: TcpStream) -> Socket {
         Socket(Arc::new(tcp))
     }
 
     /// Ends the connection in both directions; reads and writes that wait return at once.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         // Fails only if the connection is gone already.
         let _ = SockRef::from(&*self.0).shutdown(Shutdown::Both);
     }
@@ -44,7 +44,11 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.0.poll_read_ready(cx))?;
             match self.0.try_read(buffer.initialize_unfilled()) {
@@ -60,7 +64,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_writing(cx, |tcp| tcp.try_write(bytes))
     }
 

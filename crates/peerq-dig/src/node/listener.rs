@@ -28,8 +28,10 @@ const CONNECTIONS_MAX: usize = 512;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a connection without a stream is kept. Peers dial anew without noticing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long answers in flight may take to end when the node shuts down.
+/// How long the rest of a connection may take to leave when it is closed.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long answers in flight may take to end when the node shuts down.
+const SHUTDOWN: Duration = Duration::from_secs(5);
 /// Pause after a failed accept: out of file descriptors, which takes others to change.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,14 +63,17 @@ pub(super) async fn run(shared: Arc<Shared>, listener: TcpListener) {
     }
     drop(listener);
     let ending = async { while connections.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(GRACE, ending).await;
+    let _ = tokio::time::timeout(SHUTDOWN, ending).await;
 }
 
 async fn accept(
     listener: &TcpListener,
     limit: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = Arc::clone(limit).acquire_owned().await.map_err(io::Error::other)?;
+    let place = Arc::clone(limit)
+        .acquire_owned()
+        .await
+        .map_err(io::Error::other)?;
     let (tcp, addr) = listener.accept().await?;
     Ok((tcp, addr, place))
 }
@@ -76,22 +81,36 @@ async fn accept(
 async fn connection(shared: Arc<Shared>, tcp: TcpStream) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     let (stream, switch) = shared.link.attach(tcp);
-    let _registered = shared.switches.add(switch.clone());
+    let registered = shared.switches.add(switch.clone());
     let (peer, session) = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake(&shared, stream))
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     shared.counters.connections.fetch_add(1, Relaxed);
+    let closed = session.closed_handle();
     streams(&shared, peer, session, switch).await;
+    // A peer that does not read what is left for it is cut off.
+    if tokio::time::timeout(GRACE, closed.closed()).await.is_ok() {
+        registered.ended();
+    }
     Ok(())
 }
 
 async fn handshake(shared: &Shared, stream: LinkStream) -> io::Result<(PeerId, PeerSession)> {
     // One configuration per connection: its verifier stores who connected.
-    let tls = dig_tls::server_config_spki_pinned(shared.identity.cert(), BindingPolicy::Opportunistic)
-        .map_err(io::Error::other)?;
-    let stream = TlsAcceptor::from(tls.config).accept(BufReader::with_capacity(READ_BUFFER_BYTES, stream)).await?;
-    let peer = tls.captured_peer_id.get().ok_or_else(|| io::Error::other("the peer has no certificate"))?;
-    Ok((peer, PeerSession::server(BufWriter::with_capacity(WRITE_BUFFER_BYTES, stream))))
+    let tls =
+        dig_tls::server_config_spki_pinned(shared.identity.cert(), BindingPolicy::Opportunistic)
+            .map_err(io::Error::other)?;
+    let stream = TlsAcceptor::from(tls.config)
+        .accept(BufReader::with_capacity(READ_BUFFER_BYTES, stream))
+        .await?;
+    let peer = tls
+        .captured_peer_id
+        .get()
+        .ok_or_else(|| io::Error::other("the peer has no certificate"))?;
+    Ok((
+        peer,
+        PeerSession::server(BufWriter::with_capacity(WRITE_BUFFER_BYTES, stream)),
+    ))
 }
 
 /// Answers the streams of one connection. The multiplexer bounds their number and loses streams that are not accepted at
