@@ -202,5 +202,9 @@ fn docs(root: &Path) -> StepResult {
 fn test(root: &Path) -> StepResult {
     cargo(root, &["test", "--locked"], &[])?;
     // The task runner is no part of what `cargo test` means at the root, but its checks are code too.
-    cargo(root, &["test", "--locked", "--quiet", "--package", "xtask"], &[])
+    cargo(
+        root,
+        &["test", "--locked", "--quiet", "--package", "xtask"],
+        &[],
+    )
 }
