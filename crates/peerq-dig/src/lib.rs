@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod content;
+pub mod fetch;
 pub mod identity;
 pub mod peer;
 pub mod pool;

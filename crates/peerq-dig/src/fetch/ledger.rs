@@ -1,0 +1,403 @@
+//! Who is fetching what right now (HOST-D1, HOST-D2).
+//!
+//! dig-download does not tell its selector which range an outcome belongs to. The adapter that assigns ranges and the
+//! transport that carries them therefore share this ledger: the adapter enters an assignment, the transport closes it in
+//! the very poll in which the engine learns of the result, so that both always agree with the engine on what is pending
+//! and who is busy. It also holds what the patience rule looks at: every running request with its arrival stamps.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use dig_dht::ContentId;
+use dig_nat::PeerId;
+use dig_peer_selector::OutcomeKind;
+use tokio::time::Instant;
+
+use super::ending::{Ending, Seen};
+use super::layout::{Chunk, MissingLayout};
+use super::patience::{Expectation, Lateness, Limits, Sight};
+use super::reader::Stamps;
+use super::scorebook::Scorebook;
+
+/// How long a peer must be silent to count as late together with others.
+const TOGETHER_SILENCE: Duration = Duration::from_millis(500);
+
+/// Weight of the newest range in a peer's usual concurrency.
+const CONCURRENCY_WEIGHT: f64 = 0.25;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Pending,
+    InFlight,
+    Done,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct RangeState {
+    phase: Phase,
+    /// The transport has proven the bytes it is about to hand over.
+    proven: bool,
+    abandonments: u32,
+}
+
+#[derive(Debug, Default)]
+struct PeerState {
+    in_flight: usize,
+    /// Usual number of ranges in flight when one of its ranges completed.
+    concurrency: Option<f64>,
+    last_byte: Option<Instant>,
+}
+
+struct Running {
+    peer: PeerId,
+    stamps: Arc<Stamps>,
+    limits: Limits,
+}
+
+#[derive(Default)]
+struct State {
+    ranges: Vec<RangeState>,
+    pending: usize,
+    completed: usize,
+    peers: HashMap<PeerId, PeerState>,
+    running: HashMap<u64, Running>,
+    next_attempt: u64,
+    candidates: Vec<PeerId>,
+    bytes: u64,
+    busy: Duration,
+}
+
+/// The shared book of one download. Bounded by the number of chunks and of candidates.
+pub(super) struct Ledger {
+    layout: Arc<MissingLayout>,
+    book: Arc<Scorebook>,
+    content: ContentId,
+    state: Mutex<State>,
+}
+
+/// One request for one chunk.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Attempt {
+    id: u64,
+    pub(super) range: usize,
+    pub(super) chunk: Chunk,
+    pub(super) peer: PeerId,
+    in_flight: usize,
+    doublings: u32,
+}
+
+/// What to do about a running request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Look again after this long.
+    Wait(Duration),
+    /// Let another peer try.
+    GiveUp(String),
+}
+
+impl Ledger {
+    pub(super) fn new(
+        layout: Arc<MissingLayout>,
+        book: Arc<Scorebook>,
+        content: ContentId,
+    ) -> Self {
+        let fresh = RangeState {
+            phase: Phase::Pending,
+            proven: false,
+            abandonments: 0,
+        };
+        let ranges = vec![fresh; layout.range_count()];
+        let state = State {
+            pending: ranges.len(),
+            ranges,
+            ..State::default()
+        };
+        Ledger {
+            layout,
+            book,
+            content,
+            state: Mutex::new(state),
+        }
+    }
+
+    pub(super) fn layout(&self) -> &Arc<MissingLayout> {
+        &self.layout
+    }
+
+    /// Ranges that nobody has been asked for, ascending.
+    pub(super) fn pending(&self) -> Vec<usize> {
+        let state = self.lock();
+        (0..state.ranges.len())
+            .filter(|r| state.ranges[*r].phase == Phase::Pending)
+            .collect()
+    }
+
+    /// Ranges completed so far.
+    pub(super) fn completed(&self) -> usize {
+        self.lock().completed
+    }
+
+    /// Peers with ranges in flight, and how many, ordered by peer id.
+    pub(super) fn active(&self) -> Vec<(PeerId, usize)> {
+        let state = self.lock();
+        let mut active: Vec<_> = state
+            .peers
+            .iter()
+            .filter(|(_, p)| p.in_flight > 0)
+            .map(|(id, p)| (*id, p.in_flight))
+            .collect();
+        active.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
+        active
+    }
+
+    /// Average rate of one range over all peers, bytes per second.
+    pub(super) fn average_rate(&self) -> Option<f64> {
+        self.lock().average_rate()
+    }
+
+    /// Notes who could be asked at present.
+    pub(super) fn set_candidates(&self, candidates: Vec<PeerId>) {
+        self.lock().candidates = candidates;
+    }
+
+    /// Enters that `range` goes to `peer`.
+    pub(super) fn assign(&self, range: usize, peer: PeerId) {
+        self.lock().assign(range, peer);
+    }
+
+    /// Starts a request for `range` at `peer`; enters the assignment if no adapter has.
+    pub(super) fn begin(&self, range: usize, peer: PeerId) -> Option<Attempt> {
+        let chunk = self.layout.chunk(range)?;
+        let (rate, first_byte) = self.learned(&peer);
+        let mut state = self.lock();
+        if state.ranges.get(range)?.phase != Phase::InFlight {
+            state.assign(range, peer);
+        }
+        let id = state.next_attempt;
+        state.next_attempt += 1;
+        let doublings = state.ranges[range].abandonments;
+        let average_rate = state.average_rate();
+        let peer_state = state.peers.entry(peer).or_default();
+        let in_flight = peer_state.in_flight.max(1);
+        let usual = peer_state.concurrency.unwrap_or(1.0).max(1.0);
+        let crowding = (in_flight as f64 / usual).max(1.0);
+        let expectation = Expectation {
+            rate,
+            first_byte,
+            average_rate,
+            crowding,
+            length: chunk.length,
+        };
+        let limits = expectation.limits(doublings);
+        state.running.insert(
+            id,
+            Running {
+                peer,
+                stamps: Stamps::new(Instant::now()),
+                limits,
+            },
+        );
+        Some(Attempt {
+            id,
+            range,
+            chunk,
+            peer,
+            in_flight,
+            doublings,
+        })
+    }
+
+    /// The request has been sent; its answer is stamped from now on.
+    pub(super) fn sent(&self, attempt: &Attempt, stamps: Arc<Stamps>) {
+        if let Some(running) = self.lock().running.get_mut(&attempt.id) {
+            running.stamps = stamps;
+        }
+    }
+
+    /// What is seen of a running request.
+    pub(super) fn seen(&self, attempt: &Attempt) -> Seen {
+        match self.lock().running.get(&attempt.id) {
+            None => Seen::default(),
+            Some(r) => Seen {
+                bytes: r.stamps.payload_bytes().min(attempt.chunk.length),
+                duration: r.stamps.sent().elapsed(),
+                first_byte: r.stamps.first_byte(),
+            },
+        }
+    }
+
+    /// Whether to keep waiting for a running request. `timeout` is the bound that holds even if nobody else could be
+    /// asked; it doubles, like patience, with each abandonment of the range.
+    pub(super) fn judge(&self, attempt: &Attempt, timeout: Duration, patient: bool) -> Verdict {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let Some(running) = state.running.get(&attempt.id) else {
+            return Verdict::GiveUp("the request is no longer known".into());
+        };
+        let (limits, sent) = (running.limits, running.stamps.sent());
+        let elapsed = now.duration_since(sent);
+        let timeout = if patient {
+            timeout.saturating_mul(1 << attempt.doublings.min(4))
+        } else {
+            timeout
+        };
+        if elapsed >= timeout {
+            return Verdict::GiveUp(format!("not done within {timeout:?}"));
+        }
+        let left = timeout - elapsed;
+        if !patient {
+            return Verdict::Wait(left);
+        }
+        let sight = Sight {
+            elapsed,
+            started: running.stamps.first_byte().is_some(),
+            silent: state.silence(&attempt.peer, now).min(elapsed),
+        };
+        let lateness = match limits.judge(&sight) {
+            Err(wait) => return Verdict::Wait(wait.min(left).max(Duration::from_millis(1))),
+            Ok(lateness) => lateness,
+        };
+        let alternative = state.candidates.iter().any(|c| *c != attempt.peer);
+        if !alternative || state.late_together(&attempt.peer, lateness, now) {
+            // Nobody better, or it is our own link: wait on, twice as long, and charge nobody.
+            let doubled = limits.doubled();
+            if let Some(r) = state.running.get_mut(&attempt.id) {
+                r.limits = doubled;
+            }
+            return Verdict::Wait(Duration::from_millis(1));
+        }
+        Verdict::GiveUp(match lateness {
+            Lateness::FirstByte => format!("no first byte within {elapsed:?}"),
+            Lateness::Stall => format!("no byte for {:?}", sight.silent),
+            Lateness::Total => format!("far slower than usual, not done after {elapsed:?}"),
+        })
+    }
+
+    /// Reports how a request ended, to the selector and the tallies. To be called once per attempt.
+    pub(super) fn report(&self, attempt: &Attempt, ending: &Ending, seen: Seen) {
+        {
+            let mut state = self.lock();
+            if *ending == Ending::Verified {
+                state.bytes = state.bytes.saturating_add(seen.bytes);
+                state.busy = state.busy.saturating_add(seen.duration);
+                let peer = state.peers.entry(attempt.peer).or_default();
+                let now = attempt.in_flight as f64;
+                let usual = peer.concurrency.get_or_insert(now);
+                *usual += CONCURRENCY_WEIGHT * (now - *usual);
+            }
+            if matches!(ending, Ending::TimedOut(_)) {
+                state.ranges[attempt.range].abandonments += 1;
+            }
+        }
+        let Chunk {
+            index,
+            offset,
+            length,
+        } = attempt.chunk;
+        self.book.record(
+            attempt.peer,
+            self.content,
+            OutcomeKind::Range {
+                index,
+                offset,
+                length,
+            },
+            ending,
+            seen,
+        );
+    }
+
+    /// Closes the assignment, in step with the engine. `done` if the engine is given the bytes, which were proven.
+    pub(super) fn close(&self, attempt: &Attempt, done: bool) {
+        let mut state = self.lock();
+        if let Some(running) = state.running.remove(&attempt.id) {
+            let last = running
+                .stamps
+                .last_byte()
+                .map(|at| running.stamps.sent() + at);
+            let peer = state.peers.entry(attempt.peer).or_default();
+            peer.in_flight = peer.in_flight.saturating_sub(1);
+            peer.last_byte = peer.last_byte.max(last);
+            state.ranges[attempt.range].phase = if done { Phase::Done } else { Phase::Pending };
+            state.ranges[attempt.range].proven = done;
+            if done {
+                state.completed += 1;
+            } else {
+                state.pending += 1;
+            }
+        }
+    }
+
+    /// Takes the mark that the bytes of `range` were proven on arrival.
+    pub(super) fn take_proven(&self, range: usize) -> bool {
+        self.lock()
+            .ranges
+            .get_mut(range)
+            .is_some_and(|r| std::mem::take(&mut r.proven))
+    }
+
+    /// Rate of one range and time to first byte that the selector has learned of `peer`.
+    pub(super) fn learned(&self, peer: &PeerId) -> (Option<f64>, Option<Duration>) {
+        let snapshot = self.book.selector().and_then(|s| s.peer_snapshot(peer));
+        let rate = snapshot
+            .as_ref()
+            .and_then(|s| s.throughput_bps)
+            .filter(|r| r.is_finite() && *r > 0.0);
+        let rtt = snapshot
+            .and_then(|s| s.rtt_ms)
+            .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok());
+        (rate, rtt)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn assign(&mut self, range: usize, peer: PeerId) {
+        let Some(state) = self.ranges.get_mut(range) else {
+            return;
+        };
+        if state.phase == Phase::Pending {
+            state.phase = Phase::InFlight;
+            self.pending -= 1;
+            self.peers.entry(peer).or_default().in_flight += 1;
+        }
+    }
+
+    fn average_rate(&self) -> Option<f64> {
+        let seconds = self.busy.as_secs_f64();
+        (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds)
+    }
+
+    /// Time since the last byte of `peer` on any range, as far as requests to it have been running.
+    fn silence(&self, peer: &PeerId, now: Instant) -> Duration {
+        let running = self.running.values().filter(|r| r.peer == *peer);
+        let last = running
+            .filter_map(|r| Some(r.stamps.sent() + r.stamps.last_byte()?))
+            .max();
+        let last = last.max(self.peers.get(peer).and_then(|p| p.last_byte));
+        last.map_or(Duration::MAX, |at| now.saturating_duration_since(at))
+    }
+
+    /// Whether most of the other busy peers are late in the same way: then the fault is more likely ours.
+    fn late_together(&self, peer: &PeerId, lateness: Lateness, now: Instant) -> bool {
+        let mut others: HashMap<PeerId, bool> = HashMap::new();
+        for running in self.running.values().filter(|r| r.peer != *peer) {
+            let elapsed = now.saturating_duration_since(running.stamps.sent());
+            let late = match lateness {
+                Lateness::Total => elapsed * 2 >= running.limits.total,
+                _ => elapsed.min(self.silence(&running.peer, now)) >= TOGETHER_SILENCE,
+            };
+            *others.entry(running.peer).or_default() |= late;
+        }
+        let late = others.values().filter(|l| **l).count();
+        late * 2 > others.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

@@ -1,0 +1,171 @@
+use super::*;
+use crate::content::{FileId, Manifest};
+
+const CHUNK: u64 = 256 * 1024;
+
+fn peer(byte: u8) -> PeerId {
+    PeerId::from_bytes([byte; 32])
+}
+
+fn content() -> ContentId {
+    FileId::from_bytes([9; 32]).content()
+}
+
+/// Four missing chunks.
+fn ledger() -> Ledger {
+    let manifest = Arc::new(Manifest::of_bytes(&vec![1; 4 * CHUNK as usize]));
+    let layout = Arc::new(MissingLayout::new(manifest, &[]));
+    Ledger::new(layout, Arc::new(Scorebook::new(None)), content())
+}
+
+fn delivered(ms: u64) -> Seen {
+    let duration = Duration::from_millis(ms);
+    Seen {
+        bytes: CHUNK,
+        duration,
+        first_byte: Some(duration / 2),
+    }
+}
+
+/// A request whose stamps say "sent now".
+fn running(ledger: &Ledger, range: usize, byte: u8) -> Attempt {
+    let attempt = ledger.begin(range, peer(byte)).unwrap();
+    ledger.sent(&attempt, Stamps::new(Instant::now()));
+    attempt
+}
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+fn gives_up(ledger: &Ledger, attempt: &Attempt) -> bool {
+    // "Wait a moment" means that patience was extended; the next look tells for how long.
+    let mut verdict = ledger.judge(attempt, TIMEOUT, true);
+    if verdict == Verdict::Wait(Duration::from_millis(1)) {
+        verdict = ledger.judge(attempt, TIMEOUT, true);
+    }
+    matches!(verdict, Verdict::GiveUp(_))
+}
+
+#[tokio::test(start_paused = true)]
+async fn assignments_are_counted_until_they_are_closed() {
+    let ledger = ledger();
+    ledger.assign(0, peer(1));
+    ledger.assign(0, peer(2)); // Already on its way; the second entry is a no-op.
+    let attempt = running(&ledger, 0, 1);
+    let other = running(&ledger, 2, 2);
+    assert_eq!(ledger.pending(), [1, 3]);
+    assert_eq!(ledger.active(), [(peer(1), 1), (peer(2), 1)]);
+    ledger.close(&attempt, true);
+    ledger.close(&other, false);
+    ledger.close(&other, false);
+    assert_eq!(
+        ledger.pending(),
+        [1, 2, 3],
+        "a failed range is pending again, once"
+    );
+    assert!(ledger.active().is_empty());
+    assert_eq!(ledger.completed(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proof_is_good_for_one_hand_over() {
+    let ledger = ledger();
+    let attempt = running(&ledger, 0, 1);
+    ledger.report(&attempt, &Ending::Verified, delivered(10));
+    ledger.close(&attempt, true);
+    assert!(ledger.take_proven(0));
+    assert!(!ledger.take_proven(0));
+    assert!(!ledger.take_proven(99));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_peer_is_given_up_only_if_somebody_else_could_be_asked() {
+    let ledger = ledger();
+    let attempt = running(&ledger, 0, 1);
+    tokio::time::advance(Duration::from_millis(1100)).await;
+    ledger.set_candidates(vec![peer(1)]);
+    assert!(!gives_up(&ledger, &attempt));
+    tokio::time::advance(Duration::from_millis(1100)).await;
+    ledger.set_candidates(vec![peer(1), peer(2)]);
+    assert!(
+        gives_up(&ledger, &attempt),
+        "its doubled patience is over too"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn patience_doubles_for_a_range_that_was_given_up_before() {
+    let ledger = ledger();
+    ledger.set_candidates(vec![peer(1), peer(2)]);
+    let first = running(&ledger, 0, 1);
+    tokio::time::advance(Duration::from_millis(1100)).await;
+    assert!(gives_up(&ledger, &first));
+    ledger.report(&first, &Ending::TimedOut(String::new()), Seen::default());
+    ledger.close(&first, false);
+    let second = running(&ledger, 0, 2);
+    tokio::time::advance(Duration::from_millis(1100)).await;
+    assert!(!gives_up(&ledger, &second));
+    tokio::time::advance(Duration::from_millis(1000)).await;
+    assert!(gives_up(&ledger, &second));
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_most_busy_peers_are_silent_together_nobody_is_given_up() {
+    let ledger = ledger();
+    ledger.set_candidates(vec![peer(1), peer(2), peer(3)]);
+    let attempts = [
+        running(&ledger, 0, 1),
+        running(&ledger, 1, 2),
+        running(&ledger, 2, 3),
+    ];
+    tokio::time::advance(Duration::from_millis(1100)).await;
+    for attempt in &attempts {
+        assert!(!gives_up(&ledger, attempt), "our own link is down");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_silent_peer_among_busy_ones_is_given_up() {
+    let ledger = ledger();
+    ledger.set_candidates(vec![peer(1), peer(2), peer(3)]);
+    let silent = running(&ledger, 0, 1);
+    tokio::time::advance(Duration::from_millis(900)).await;
+    running(&ledger, 1, 2);
+    running(&ledger, 2, 3);
+    tokio::time::advance(Duration::from_millis(200)).await;
+    assert!(gives_up(&ledger, &silent));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_patience_only_the_timeout_ends_a_request() {
+    let ledger = ledger();
+    ledger.set_candidates(vec![peer(1), peer(2)]);
+    let attempt = running(&ledger, 0, 1);
+    tokio::time::advance(Duration::from_secs(29)).await;
+    assert_eq!(
+        ledger.judge(&attempt, TIMEOUT, false),
+        Verdict::Wait(Duration::from_secs(1))
+    );
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(matches!(
+        ledger.judge(&attempt, TIMEOUT, false),
+        Verdict::GiveUp(_)
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_always_ends() {
+    let ledger = ledger();
+    ledger.set_candidates(vec![peer(1)]);
+    let attempt = running(&ledger, 0, 1);
+    let started = Instant::now();
+    loop {
+        match ledger.judge(&attempt, TIMEOUT, true) {
+            Verdict::GiveUp(_) => break,
+            Verdict::Wait(wait) => {
+                assert!(!wait.is_zero(), "a wait makes progress");
+                tokio::time::advance(wait).await;
+            }
+        }
+    }
+    assert!(started.elapsed() <= TIMEOUT + Duration::from_millis(100));
+}

@@ -1,0 +1,171 @@
+//! The manifest first: small, from anybody, checked against the id before it is believed (HOST-D3).
+//!
+//! Holders are asked one after the other, the best known first. The next one starts when the one before has failed, or
+//! when it has shown nothing for a short while; the first manifest that hashes to the id wins. A wrong one is proof
+//! against its sender, and whoever answers first shapes nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dig_download::assemble_range_stream;
+use dig_nat::PeerId;
+use dig_peer_selector::OutcomeKind;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::time::Instant;
+
+use super::ending::{Ending, Seen, broken_stream};
+use super::holders::{Holders, pool_ending};
+use super::reader::{StampedReader, Stamps};
+use super::scorebook::Scorebook;
+use super::transport::drain;
+use crate::content::{FileId, MAX_MANIFEST_BYTES, Manifest};
+use crate::pool::Pool;
+
+/// How long one holder has before the next is asked as well. Higher: a silent holder delays the start. Lower: distant
+/// holders are asked in vain. Unmeasured heuristic; a few round trips of a long path.
+const HEDGE_AFTER: Duration = Duration::from_millis(400);
+
+/// Most holders asked at a time; bounds memory to this many manifests.
+const MAX_RUNNING: usize = 4;
+
+/// Fetches and verifies the manifest of `id`; `None` when no holder is left that could still be asked.
+pub(super) async fn fetch_manifest(
+    id: FileId,
+    pool: &Arc<Pool>,
+    holders: &Holders,
+    book: &Arc<Scorebook>,
+    timeout: Duration,
+) -> Option<Manifest> {
+    let mut search = holders.watch();
+    let mut asked: Vec<PeerId> = Vec::new();
+    let mut running = FuturesUnordered::new();
+    let mut next_start = Instant::now();
+    holders.ready().await;
+    loop {
+        let state = *search.borrow_and_update();
+        let next = best(holders, book, &asked);
+        let due = running.is_empty() || Instant::now() >= next_start;
+        if let Some(peer) = next.filter(|_| due && running.len() < MAX_RUNNING) {
+            asked.push(peer);
+            running.push(ask(id, pool, peer, holders, book, timeout));
+            next_start = Instant::now() + HEDGE_AFTER;
+            continue;
+        }
+        if running.is_empty() && state.settled() {
+            return None;
+        }
+        tokio::select! {
+            Some(manifest) = running.next(), if !running.is_empty() => {
+                if manifest.is_some() {
+                    return manifest;
+                }
+            }
+            changed = search.changed() => changed.ok()?,
+            () = tokio::time::sleep_until(next_start), if next.is_some() && !due => {}
+        }
+    }
+}
+
+/// The best confirmed holder not asked yet: not banned, then reliable, then fast, then by id.
+fn best(holders: &Holders, book: &Scorebook, asked: &[PeerId]) -> Option<PeerId> {
+    let score = |peer: &PeerId| {
+        let known = book.selector().and_then(|s| s.peer_snapshot(peer));
+        known.map_or((0, 0.5, 0.0), |k| {
+            (
+                u8::from(k.banned),
+                k.reliability.unwrap_or(0.5),
+                k.throughput_bps.unwrap_or(0.0),
+            )
+        })
+    };
+    let mut open: Vec<_> = holders
+        .confirmed()
+        .into_iter()
+        .filter(|p| !asked.contains(p))
+        .map(|p| (score(&p), p))
+        .collect();
+    open.sort_by(|(a, _), (b, _)| {
+        a.0.cmp(&b.0)
+            .then(b.1.total_cmp(&a.1))
+            .then(b.2.total_cmp(&a.2))
+    });
+    open.first().map(|(_, p)| *p)
+}
+
+async fn ask(
+    id: FileId,
+    pool: &Arc<Pool>,
+    peer: PeerId,
+    holders: &Holders,
+    book: &Arc<Scorebook>,
+    timeout: Duration,
+) -> Option<Manifest> {
+    let asked = Instant::now();
+    let (ending, first_byte, manifest) =
+        match tokio::time::timeout(timeout, exchange(id, pool, peer, holders)).await {
+            Ok(done) => done,
+            Err(_) => (
+                Ending::TimedOut(format!("no manifest within {timeout:?}")),
+                None,
+                None,
+            ),
+        };
+    // A manifest is too short to tell a rate from, so its bytes are not offered as a sample of one.
+    let seen = Seen {
+        bytes: 0,
+        duration: asked.elapsed(),
+        first_byte,
+    };
+    let total_length = manifest.as_ref().map_or(0, |m| m.encode().len() as u64);
+    book.record(
+        peer,
+        id.manifest_content(),
+        OutcomeKind::Request { total_length },
+        &ending,
+        seen,
+    );
+    manifest
+}
+
+async fn exchange(
+    id: FileId,
+    pool: &Arc<Pool>,
+    peer: PeerId,
+    holders: &Holders,
+) -> (Ending, Option<Duration>, Option<Manifest>) {
+    let max = MAX_MANIFEST_BYTES as u64;
+    let Some(request) = super::request(&id.manifest_content(), 0, max) else {
+        return (Ending::Cancelled, None, None);
+    };
+    let stream = match pool
+        .open_range(&peer, &holders.addrs(&peer), &request)
+        .await
+    {
+        Ok(stream) => stream,
+        Err(e) => return (pool_ending(&e), None, None),
+    };
+    let stamps = Stamps::new(Instant::now());
+    let mut reader = StampedReader::new(stream, stamps.clone());
+    let answer = assemble_range_stream(&mut reader, max).await;
+    let (bytes, meta) = match answer {
+        Ok(answer) => answer,
+        Err(e) => {
+            return (
+                broken_stream(stamps.connection_ended(), e.to_string()),
+                stamps.first_byte(),
+                None,
+            );
+        }
+    };
+    drain(reader);
+    let declared = meta.total_length.unwrap_or(0).min(max);
+    let (ending, manifest) = match Manifest::decode(&bytes, &id) {
+        Ok(manifest) => (Ending::Verified, Some(manifest)),
+        Err(_) if bytes.is_empty() || (bytes.len() as u64) < declared => (
+            Ending::Interrupted(format!("the manifest ended after {} bytes", bytes.len())),
+            None,
+        ),
+        Err(e) => (Ending::Hostile(e.to_string()), None),
+    };
+    (ending, stamps.first_byte(), manifest)
+}
