@@ -106,6 +106,11 @@ impl FileId {
         let (store, root, key) = (hex32(store)?, hex32(root?)?, hex32(key?)?);
         FileId::of_content(&ContentId::resource(store, root, key))
     }
+
+    /// The file that the hex fields of an availability item without a retrieval key name.
+    pub(crate) fn of_wire_root(store: &str, root: Option<&str>) -> Option<FileId> {
+        (hex32(store)? == *STORE).then_some(FileId(hex32(root?)?))
+    }
 }
 
 impl Resource {

@@ -24,6 +24,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::identity::Identity;
+pub(crate) use dial::{READ_BUFFER_BYTES, WRITE_BUFFER_BYTES};
 pub use error::PoolError;
 
 /// Events a subscriber may fall behind before it loses some.
