@@ -137,8 +137,8 @@ impl Swarm {
         bar: &ProgressBar,
     ) -> Round {
         let before: Vec<u64> = self.served().collect();
-        let begun = Instant::now();
         let output = self.output(policy, number);
+        let begun = Instant::now();
         let result = self.download(policy, &output, selector, bar).await;
         let seconds = begun.elapsed().as_secs_f64();
         let verified = match result {
@@ -295,8 +295,8 @@ fn make_identity(seed: &[u8]) -> Result<Identity, Failure> {
 }
 
 /// What one chunk may take with either policy: the time the slowest honest link needs for all chunks that
-/// are asked of it at once, half as much again, a round trip and a second. Shorter would punish the honest; longer only
-/// lengthens how long a silent peer is waited for.
+/// are asked of it at once, half as much again, and half a second for round trips. Shorter would punish
+/// the honest; longer only lengthens how long a silent peer is waited for.
 fn range_timeout(plans: &[PeerPlan], chunk_bytes: u32) -> Duration {
     let honest = plans.iter().filter(|plan| !plan.kind.is_hostile());
     let slowest = honest
@@ -305,7 +305,7 @@ fn range_timeout(plans: &[PeerPlan], chunk_bytes: u32) -> Duration {
         .unwrap_or(1)
         .max(1);
     let seconds = CHUNKS_AT_ONCE * f64::from(chunk_bytes) / slowest as f64;
-    Duration::from_secs_f64(1.5 * seconds + 0.2 + 1.0)
+    Duration::from_secs_f64(1.5 * seconds + 0.5)
 }
 
 #[cfg(test)]

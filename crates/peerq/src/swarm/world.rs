@@ -1,9 +1,10 @@
 //! The swarm's peers, drawn from the seed: who is honest, who is hostile and how, and each one's link.
 //!
 //! Same seed and counts, same world, on every platform. The draws:
-//! - **Rates** are log-uniform. The slowest honest peer has weight 1, the fastest [`SPREAD`], the others
-//!   lie between; all are scaled so that the links add up to 80–100 MB/s for eight peers (in proportion
-//!   for other counts, at most [`TOTAL_MAX`]). Two or more honest peers thus always differ by [`SPREAD`].
+//! - **Rates** are log-uniform. The slowest honest peer has weight 1, the fastest [`SPREAD`]; each of the
+//!   others is drawn from its own equal part of the range between, so that no world is all slow or all
+//!   fast. All are scaled so that the links add up to 90–110 MB/s for eight peers (in proportion for other
+//!   counts, at most [`TOTAL_MAX`]).
 //! - **Delays** are log-uniform from 1 to 80 ms, one way.
 //! - **Hostile peers look attractive**: a rate from the top quarter of the range and at most 5 ms delay.
 //!   Their kinds are dealt in turn from a drawn start, so that every kind appears once there are three.
@@ -15,11 +16,11 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 
 /// Fastest over slowest honest link.
-const SPREAD: f64 = 12.0;
+const SPREAD: f64 = 11.0;
 
 /// What the links of eight peers add up to, bytes per second: enough for rounds of seconds, and under what
 /// two cores can carry when both ends of every transfer run on them (about 200 MB/s).
-const TOTAL_OF_EIGHT: (f64, f64) = (80e6, 100e6);
+const TOTAL_OF_EIGHT: (f64, f64) = (90e6, 110e6);
 
 /// Bound on the sum of all links, bytes per second, so that the links and not the processor are the limit.
 const TOTAL_MAX: f64 = 120e6;
@@ -108,7 +109,7 @@ pub(crate) fn draw(seed: u64, peers: usize, hostile: usize) -> Vec<PeerPlan> {
         let weight = match index {
             0 => 1.0,
             1 => SPREAD,
-            _ => dice.log_uniform(1.0, SPREAD),
+            _ => SPREAD.powf(((index - 2) as f64 + dice.unit()) / (honest - 2) as f64),
         };
         drawn.push((Kind::Honest, weight, dice.log_uniform(DELAY.0, DELAY.1)));
     }
@@ -210,7 +211,7 @@ mod tests {
                     .map(|p| p.rate_bytes_per_s as f64)
             };
             let total: f64 = world.iter().map(|p| p.rate_bytes_per_s as f64).sum();
-            assert!((79e6..=101e6).contains(&total), "seed {seed}: {total}");
+            assert!((89e6..=111e6).contains(&total), "seed {seed}: {total}");
             let (low, high) =
                 rates(false).fold((f64::MAX, 0.0f64), |(l, h), r| (l.min(r), h.max(r)));
             assert!(high / low > 10.0, "seed {seed}: {low} to {high}");
