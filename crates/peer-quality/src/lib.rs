@@ -1,2 +1,67 @@
-//! Peer quality: measures, estimates and ranks peers by what they deliver.
+//! The engine of peerq: decides whom to fetch from by what peers deliver.
+//!
+//! Facts flow in ([`Engine::handle`]), advice flows out ([`Engine::decide`], [`Engine::explain`], [`Engine::poll_event`]); nothing in between performs
+//! I/O, reads a clock or draws randomness. The folders are the data flow:
+//!
+//! ```text
+//! facts ──► measure ──samples──► estimate ──forecasts──► rank ──► advice
+//!              │                                          ▲
+//!              └───────────────► audit ────standing───────┘
+//! ```
+//!
+//! - [`measure`]: what a request's end says, and what is in flight
+//! - [`estimate`]: time to first byte, slowness, reliability, saturation, and the population's averages
+//! - [`audit`]: what is proven against a peer, and pauses after failures
+//! - [`rank`]: the price of one more request, the order, the plan, the trials, the explanation
+//! - [`table`]: the bounded memory they live in
+//!
+//! # Example
+//!
+//! ```
+//! use peer_quality::measure::{Delivery, End};
+//! use peer_quality::rank::Work;
+//! use peer_quality::units::{Bytes, Span, Time};
+//! use peer_quality::{Engine, Fact, Seed};
+//!
+//! let mut engine = Engine::new(1024, Seed::new(7));
+//! for (peer, millis) in [("near", 20), ("far", 900)] {
+//!     let delivery = Delivery {
+//!         bytes: Bytes::from_kib(256),
+//!         elapsed: Span::from_millis(millis),
+//!         first_byte: None,
+//!         end: End::Completed,
+//!     };
+//!     engine.handle(peer, Fact::Ended(delivery), Time::from_secs(1));
+//! }
+//! let candidates: Vec<_> = engine.slots().collect();
+//! let work = Work { range: Bytes::from_kib(256), ranges: Some(1), sources: 1, scope: 0, decision: 0 };
+//! let mut advice = Vec::new();
+//! engine.decide(&work, &candidates, Time::from_secs(2), &mut advice);
+//! assert_eq!(engine.key(advice[0].slot), "near");
+//!
+//! // Nobody to choose from is an empty answer, not an error.
+//! engine.decide(&work, &[], Time::from_secs(2), &mut advice);
+//! assert!(advice.is_empty());
+//! ```
+#![no_std]
 #![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod audit;
+pub mod engine;
+pub mod estimate;
+pub mod facts;
+pub mod measure;
+mod peer;
+pub mod rank;
+pub mod seed;
+pub mod table;
+pub mod units;
+
+pub use engine::{Engine, Event, View};
+pub use facts::Fact;
+pub use seed::Seed;
+pub use table::{Admission, Slot};

@@ -1,0 +1,132 @@
+//! What a selector keeps of each content: who holds it, who was promised ranges, how large its ranges are (spec §5.5, §9.1).
+//!
+//! A rebalance may name only holders of *this* content: the candidates that were given for it, and peers that delivered a verified range of it. Contents are
+//! bounded and the least recently asked for goes first; members are checked against the registry's tenancy, so an evicted peer is never meant.
+
+use peer_quality::Slot;
+use peer_quality::units::{Bytes, Span, Time};
+
+/// Contents remembered at a time.
+pub(crate) const MAX_CONTENTS: usize = 1024;
+/// Peers remembered per content and list.
+const MAX_MEMBERS: usize = 4096;
+/// Peers remembered as not having the content; the oldest goes first.
+const MAX_ABSENT: usize = 64;
+/// How long "not found" is believed: the peer may fetch it meanwhile.
+const ABSENCE: Span = Span::from_secs(60);
+/// The size assumed of a range while none was seen: the smallest chunk of the DIG host.
+const FIRST_RANGE: Bytes = Bytes::from_kib(256);
+/// Share of a new range size in the running mean.
+const RANGE_STEP: f32 = 0.125;
+
+/// A peer of the registry, as long as its slot has the same tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) slot: Slot,
+    pub(crate) tenancy: u32,
+}
+
+/// See the module documentation.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    /// Tells tenants of one slot apart; 0 is nobody.
+    pub(crate) tenancy: u64,
+    /// Decisions made about it.
+    pub(crate) decisions: u64,
+    /// The candidates of the latest selection.
+    pub(crate) given: Vec<Member>,
+    /// Those that delivered a range of it.
+    pub(crate) proven: Vec<Member>,
+    /// Those that hold a lease for it.
+    pub(crate) leased: Vec<Member>,
+    absent: Vec<(Member, Time)>,
+    mean_range: f32,
+}
+
+impl Content {
+    /// Replaces the candidates.
+    pub(crate) fn give(&mut self, members: impl Iterator<Item = Member>) {
+        self.given.clear();
+        self.given.extend(members.take(MAX_MEMBERS));
+    }
+
+    /// Notes that a peer delivered a range of it, `bytes` long.
+    pub(crate) fn delivered(&mut self, member: Member, first_time: bool, bytes: u64) {
+        if first_time && self.proven.len() < MAX_MEMBERS {
+            self.proven.push(member);
+        }
+        self.absent.retain(|(absent, _)| *absent != member);
+        let bytes = bytes as f32;
+        self.mean_range =
+            if self.mean_range == 0.0 { bytes } else { self.mean_range + RANGE_STEP * (bytes - self.mean_range) };
+    }
+
+    /// Notes that a peer does not have it.
+    pub(crate) fn missing(&mut self, member: Member, now: Time) {
+        self.absent.retain(|(absent, _)| *absent != member);
+        if self.absent.len() == MAX_ABSENT {
+            self.absent.remove(0);
+        }
+        self.absent.push((member, now));
+    }
+
+    /// Whether a peer said lately that it does not have it.
+    pub(crate) fn lacks(&self, slot: Slot, now: Time) -> bool {
+        self.absent.iter().any(|(absent, at)| absent.slot == slot && now.since(*at) < ABSENCE)
+    }
+
+    /// Whether anybody said so.
+    pub(crate) fn has_absent(&self) -> bool {
+        !self.absent.is_empty()
+    }
+
+    /// The size to expect of one range, given what the caller knows.
+    pub(crate) fn range(&self, total: Option<u64>, ranges: Option<usize>) -> Bytes {
+        match (total, ranges) {
+            (Some(total), Some(ranges)) if ranges > 0 => Bytes::new((total / ranges as u64).max(1)),
+            (total, _) => {
+                let usual = if self.mean_range > 0.0 { Bytes::new(self.mean_range as u64) } else { FIRST_RANGE };
+                usual.min(total.map_or(usual, Bytes::new)).max(Bytes::new(1))
+            }
+        }
+    }
+
+    /// Every holder, each once, those given first.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = Member> + '_ {
+        self.given.iter().chain(&self.proven).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(key: u8) -> Member {
+        let mut table = peer_quality::table::Table::<u8, u8>::new(256, peer_quality::Seed::new(0));
+        (0..key).for_each(|key| {
+            table.admit(key);
+        });
+        Member { slot: table.admit(key).slot().unwrap(), tenancy: 0 }
+    }
+
+    #[test]
+    fn absence_is_believed_for_a_while_and_refuted_by_a_delivery() {
+        let mut content = Content::default();
+        let peer = member(3);
+        content.missing(peer, Time::from_secs(10));
+        assert!(content.lacks(peer.slot, Time::from_secs(69)) && !content.lacks(peer.slot, Time::from_secs(70)));
+        content.delivered(peer, true, 1);
+        assert!(!content.lacks(peer.slot, Time::from_secs(11)));
+    }
+
+    #[test]
+    fn the_range_size_comes_from_the_caller_then_from_experience() {
+        let mut content = Content::default();
+        assert_eq!(content.range(None, None), FIRST_RANGE);
+        assert_eq!(content.range(Some(1000), Some(4)), Bytes::new(250));
+        assert_eq!(content.range(Some(0), Some(0)), Bytes::new(1));
+        content.delivered(member(0), true, 1 << 20);
+        assert_eq!(content.range(None, Some(9)), Bytes::from_kib(1024));
+        assert_eq!(content.range(Some(10), None), Bytes::new(10));
+    }
+}

@@ -1,0 +1,213 @@
+//! What a selector keeps of each peer besides its quality: addresses, class, provenance, promised ranges (spec §2.1).
+//!
+//! Records live in an array parallel to the engine's table and are replaced when a slot gets a new tenant, so nothing here outlives a peer's membership
+//! (spec §5.7). Addresses of a live link stay ahead of hints and are never overwritten by them.
+
+use std::net::SocketAddr;
+
+use dig_dht::CandidateAddr;
+use dig_nat::{PeerId, TraversalKind};
+use peer_quality::View;
+use peer_quality::audit::Standing;
+use peer_quality::estimate::Path;
+use peer_quality::units::Time;
+
+use crate::leases::{Leases, Lessee};
+use crate::quality::{Estimate, PeerQuality};
+use crate::request::{Candidate, Provenance};
+
+/// Addresses kept per peer, the live one apart. Records come from strangers, so their number is bounded; a dial uses
+/// [`MAX_DIAL_CANDIDATES`](crate::MAX_DIAL_CANDIDATES) of them.
+const MAX_HINTS: usize = 16;
+/// Contents per peer that are known to be delivered by it; beyond that a delivery is noted twice, which is harmless.
+const MAX_PROVEN: usize = 16;
+
+/// One registered peer, as a read-only snapshot.
+#[derive(Clone, Debug)]
+pub struct PeerEntry {
+    /// Who.
+    pub peer_id: PeerId,
+    /// Known addresses, those of a live link first.
+    pub addresses: Vec<CandidateAddr>,
+    /// How the live link is reached.
+    pub connection_class: Option<TraversalKind>,
+    /// The strongest evidence for the peer.
+    pub provenance: Provenance,
+    /// What was learned.
+    pub quality: PeerQuality,
+    /// When it was first registered, unix seconds.
+    pub first_seen: u64,
+    /// When its latest outcome ended, unix seconds.
+    pub last_outcome_at: Option<u64>,
+    /// Whether there is a live link.
+    pub connected: bool,
+    /// Whether the pool banned it.
+    pub banned: bool,
+}
+
+impl PeerEntry {
+    /// The address to dial first: the most direct.
+    pub fn preferred_address(&self) -> Option<&CandidateAddr> {
+        self.addresses.iter().filter(|address| address.kind.is_dialable()).min_by_key(|address| address.kind.rank())
+    }
+}
+
+/// The selector's own part of an entry.
+#[derive(Debug)]
+pub(crate) struct Record {
+    /// Tells tenants of one slot apart.
+    pub(crate) tenancy: u32,
+    pub(crate) live: Option<CandidateAddr>,
+    hints: Vec<CandidateAddr>,
+    pub(crate) class: Option<TraversalKind>,
+    pub(crate) provenance: Provenance,
+    pub(crate) first_seen: u64,
+    pub(crate) last_outcome_at: Option<u64>,
+    pub(crate) leases: Leases,
+    /// Contents it delivered lately: spares a search in theirs.
+    proven: Vec<Lessee>,
+}
+
+impl Record {
+    pub(crate) fn new(tenancy: u32, provenance: Provenance, first_seen: u64) -> Self {
+        Record {
+            tenancy,
+            live: None,
+            hints: Vec::new(),
+            class: None,
+            provenance,
+            first_seen,
+            last_outcome_at: None,
+            leases: Leases::default(),
+            proven: Vec::new(),
+        }
+    }
+
+    /// Learns from a candidate, keeping what is known already.
+    pub(crate) fn merge(&mut self, candidate: &Candidate, provenance: Provenance) {
+        self.raise(provenance);
+        let known = candidate.addresses.len().min(MAX_HINTS);
+        if self.hints.get(..known) != Some(&candidate.addresses[..known]) {
+            let older = std::mem::take(&mut self.hints);
+            let all = candidate.addresses.iter().take(MAX_HINTS).cloned().chain(older);
+            for address in all {
+                if self.hints.len() < MAX_HINTS && !self.hints.contains(&address) {
+                    self.hints.push(address);
+                }
+            }
+        }
+    }
+
+    /// A link to `addr` is up.
+    pub(crate) fn connect(&mut self, addr: SocketAddr) {
+        self.live = Some(CandidateAddr::direct(addr.ip().to_string(), addr.port()));
+    }
+
+    /// The link is down: its address becomes a hint, its class is no longer true.
+    pub(crate) fn disconnect(&mut self) {
+        if let Some(address) = self.live.take()
+            && !self.hints.contains(&address)
+        {
+            self.hints.insert(0, address);
+            self.hints.truncate(MAX_HINTS);
+        }
+        self.class = None;
+    }
+
+    /// Notes that it delivered a range of a content; true for the first time.
+    pub(crate) fn note_proven(&mut self, content: Lessee) -> bool {
+        if self.proven.contains(&content) {
+            return false;
+        }
+        if self.proven.len() == MAX_PROVEN {
+            self.proven.remove(0);
+        }
+        self.proven.push(content);
+        true
+    }
+
+    /// The snapshot of the whole entry.
+    pub(crate) fn entry(&self, peer_id: PeerId, view: &View, now: Time) -> PeerEntry {
+        let quality = PeerQuality {
+            throughput: Estimate::new(view.slowness.map(|slowness| slowness.bytes_per_sec()), view.volatility),
+            rtt: Estimate::new(view.first_byte_s.map(|secs| secs * 1e3), 0.0),
+            reliability: Estimate::new(view.reliability, 0.0),
+            samples: view.samples,
+            hard_failures: view.offences,
+            in_flight: view.pending.saturating_add(self.leases.promised(now)),
+        };
+        PeerEntry {
+            peer_id,
+            addresses: self.addresses(),
+            connection_class: self.class,
+            provenance: self.provenance,
+            quality,
+            first_seen: self.first_seen,
+            last_outcome_at: self.last_outcome_at,
+            connected: view.connected,
+            banned: view.standing == Standing::Banned,
+        }
+    }
+
+    /// Keeps the stronger evidence.
+    pub(crate) fn raise(&mut self, provenance: Provenance) {
+        if provenance.strength() > self.provenance.strength() {
+            self.provenance = provenance;
+        }
+    }
+
+    /// Known addresses, the live one first.
+    pub(crate) fn addresses(&self) -> Vec<CandidateAddr> {
+        let live = self.live.iter();
+        let hints = self.hints.iter().filter(|hint| Some(*hint) != self.live.as_ref());
+        live.chain(hints).cloned().collect()
+    }
+}
+
+/// The capacity class of a connection class (spec §4.1): all that matters is whether a relay carries the bytes.
+pub(crate) fn path_of(class: Option<TraversalKind>) -> Path {
+    match class {
+        Some(TraversalKind::Relayed) => Path::Relayed,
+        Some(_) => Path::Direct,
+        None => Path::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(hosts: impl IntoIterator<Item = String>) -> Candidate {
+        let addresses = hosts.into_iter().map(|host| CandidateAddr::direct(host, 1)).collect();
+        Candidate::new(PeerId::from_bytes([1; 32]), addresses)
+    }
+
+    #[test]
+    fn a_live_address_stays_ahead_of_hints_and_becomes_one() {
+        let mut record = Record::new(0, Provenance::Dht, 0);
+        record.connect("10.0.0.1:9444".parse().unwrap());
+        record.merge(&candidate(["203.0.113.9".into()]), Provenance::Dht);
+        let hosts = |record: &Record| record.addresses().iter().map(|address| address.host.clone()).collect::<Vec<_>>();
+        assert_eq!(hosts(&record), ["10.0.0.1", "203.0.113.9"]);
+        record.disconnect();
+        assert_eq!(hosts(&record), ["10.0.0.1", "203.0.113.9"]);
+    }
+
+    #[test]
+    fn addresses_from_strangers_are_bounded() {
+        let mut record = Record::new(0, Provenance::Dht, 0);
+        for flood in 0..10 {
+            record.merge(&candidate((0..1000).map(|host| format!("h{flood}-{host}"))), Provenance::Dht);
+        }
+        assert_eq!(record.addresses().len(), MAX_HINTS);
+    }
+
+    #[test]
+    fn the_strongest_evidence_is_kept() {
+        let mut record = Record::new(0, Provenance::Gossip, 0);
+        record.raise(Provenance::Pex);
+        assert_eq!(record.provenance, Provenance::Gossip);
+        record.raise(Provenance::Nat);
+        assert_eq!(record.provenance, Provenance::Nat);
+    }
+}

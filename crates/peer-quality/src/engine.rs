@@ -1,0 +1,387 @@
+//! The engine's top type: facts in by [`Engine::handle`], advice out by [`Engine::decide`].
+//!
+//! It owns the peer table and applies what the other folders compute. It reads no clock and draws no randomness: time is an argument of every call,
+//! the seed one of [`Engine::new`], and the same calls give the same answers on every platform.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::hash::Hash;
+
+use crate::audit::{Proof, Standing};
+use crate::estimate::population::{Prior, Vote};
+use crate::estimate::{Path, Population};
+use crate::facts::Fact;
+use crate::measure::DISPATCH_TTL;
+use crate::peer::Peer;
+use crate::rank::plan::{self, Advice, Pick, Work};
+use crate::rank::quote::Quote;
+use crate::rank::{Explained, Explanation, Reason, explore};
+use crate::seed::Seed;
+use crate::table::{Admission, Slot, Table, Tier};
+use crate::units::{Slowness, Time};
+
+/// Events kept for a host that does not poll; the oldest are dropped.
+const MAX_EVENTS: usize = 64;
+
+/// What changed by the engine's own judgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<K> {
+    /// A peer's standing by proof changed.
+    StandingChanged {
+        /// Whose.
+        peer: K,
+        /// Before.
+        from: Standing,
+        /// Now.
+        to: Standing,
+    },
+}
+
+/// What is known of a peer, for observers. Reading it changes no decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Mean time to first byte, seconds.
+    pub first_byte_s: Option<f64>,
+    /// Mean slowness of its bodies.
+    pub slowness: Option<Slowness>,
+    /// Relative spread of its rate: 0 without samples.
+    pub volatility: f64,
+    /// Share of requests that ended well, 0..=1; none before the first.
+    pub reliability: Option<f64>,
+    /// Ends that were learned from.
+    pub samples: u64,
+    /// Failed verifications.
+    pub offences: u64,
+    /// Requests that were sent and have not ended.
+    pub pending: u32,
+    /// Requests in flight, reservations included.
+    pub in_flight: u32,
+    /// Recommended most in flight.
+    pub limit: u32,
+    /// Standing by proof.
+    pub standing: Standing,
+    /// Whether it is left alone after failures in a row.
+    pub cooling: bool,
+    /// Whether there is a live link.
+    pub connected: bool,
+}
+
+/// See the module documentation.
+///
+/// At most `capacity` peers and as many proofs are kept; see [`Table`] for who goes first.
+#[derive(Clone, Debug)]
+pub struct Engine<K> {
+    seed: Seed,
+    peers: Table<K, Peer>,
+    proofs: Table<K, Proof>,
+    population: Population,
+    decisions: u64,
+    events: VecDeque<Event<K>>,
+    quotes: Vec<Quote>,
+}
+
+impl<K: Copy + Eq + Hash + Ord> Engine<K> {
+    /// An engine for at most `capacity` peers.
+    pub fn new(capacity: usize, seed: Seed) -> Self {
+        Engine {
+            seed,
+            peers: Table::new(capacity, seed),
+            proofs: Table::new(capacity, seed),
+            population: Population::default(),
+            decisions: 0,
+            events: VecDeque::new(),
+            quotes: Vec::new(),
+        }
+    }
+
+    /// How many peers are known.
+    pub fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Whether no peer is known.
+    pub fn is_empty(&self) -> bool {
+        self.peers.is_empty()
+    }
+
+    /// The handle of a known peer.
+    pub fn find(&self, peer: &K) -> Option<Slot> {
+        self.peers.find(peer)
+    }
+
+    /// The identity behind a handle.
+    pub fn key(&self, slot: Slot) -> K {
+        self.peers.key(slot)
+    }
+
+    /// Every known peer.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.peers.slots()
+    }
+
+    /// Begins a request: peers [named](Self::name) by it are not evicted in favour of each other.
+    pub fn begin_request(&mut self) {
+        self.peers.begin_request();
+    }
+
+    /// Names a candidate of the current request; true for the first time.
+    pub fn name(&mut self, slot: Slot) -> bool {
+        self.peers.mark(slot)
+    }
+
+    /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
+    pub fn admit(&mut self, peer: K) -> Admission {
+        if let Some(slot) = self.peers.find(&peer) {
+            return Admission::Known(slot);
+        }
+        let mut left = None;
+        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote)));
+        if let Some(vote) = left {
+            self.population.revote(vote, (Path::Unknown, Vote::default()));
+        }
+        if let Admission::Fresh(slot) = admission {
+            // A draw from the seed alone would repeat for a returning identity; the order of arrivals is part of the host's facts.
+            let salt = (self.seed.mix(slot.index() as u64) >> 32) as u32;
+            let proof = self.proofs.find(&peer).map(|at| *self.proofs.value(at)).unwrap_or_default();
+            let fresh = self.peers.value_mut(slot);
+            fresh.salt = salt;
+            fresh.proof = proof;
+        }
+        admission
+    }
+
+    /// Forgets a peer and everything about it, in-flight work and proofs included; returns the slot it held.
+    pub fn remove(&mut self, peer: &K) -> Option<Slot> {
+        self.proofs.remove(peer);
+        let slot = self.peers.find(peer)?;
+        let gone = self.peers.value(slot);
+        self.population.revote((gone.path, gone.vote), (Path::Unknown, Vote::default()));
+        self.peers.remove(peer)
+    }
+
+    /// Takes in one fact about `peer` at `now`. Changes later answers of every query; a peer not heard of before is admitted first.
+    /// The admission is refused, and the fact lost, only while every known peer has a live link.
+    pub fn handle(&mut self, peer: K, fact: Fact, now: Time) -> Admission {
+        let admission = self.admit(peer);
+        let Some(slot) = admission.slot() else { return admission };
+        let before = self.peers.value(slot).proof.standing();
+        self.apply(slot, fact, now);
+        self.settle(peer, slot, before);
+        admission
+    }
+
+    fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
+        let decisions = self.decisions;
+        let prior = self.population.prior(self.peers.value(slot).path);
+        let peer = self.peers.value_mut(slot);
+        match fact {
+            Fact::Sent { requests } => peer.pending.sent(requests, now),
+            Fact::Ended(delivery) => peer.ended(&delivery, &prior, now, decisions),
+            Fact::Connected => peer.connected = true,
+            Fact::Disconnected => peer.connected = false,
+            Fact::Banned => peer.proof.set_banned(true),
+            Fact::Readmitted => peer.proof.set_banned(false),
+            Fact::Reached(path) => {
+                let from = (peer.path, peer.vote);
+                peer.path = path;
+                self.population.revote(from, (path, from.1));
+            }
+        }
+        let peer = self.peers.value_mut(slot);
+        if matches!(fact, Fact::Ended(_)) {
+            let vote = peer.current_vote(&prior);
+            let before = (peer.path, peer.vote);
+            peer.vote = vote;
+            self.population.revote(before, (before.0, vote));
+        }
+    }
+
+    /// Keeps what follows from a changed record: its place in the table, its proof, the event.
+    fn settle(&mut self, key: K, slot: Slot, before: Standing) {
+        let peer = self.peers.value(slot);
+        let (tier, proof) = (peer.tier(), peer.proof);
+        self.peers.touch(slot, tier);
+        if !proof.is_empty()
+            && let Some(at) = self.proofs.admit(key).slot()
+        {
+            *self.proofs.value_mut(at) = proof;
+            let tier = if proof.standing() == Standing::Banned { Tier::Measured } else { Tier::Cold };
+            self.proofs.touch(at, tier);
+        }
+        let after = proof.standing();
+        if before != after {
+            if self.events.len() == MAX_EVENTS {
+                self.events.pop_front();
+            }
+            self.events.push_back(Event::StandingChanged { peer: key, from: before, to: after });
+        }
+    }
+
+    /// Sets how many requests decisions have promised to a peer without confirmation so far.
+    pub fn reserve(&mut self, slot: Slot, requests: u32) {
+        self.peers.value_mut(slot).reserved = requests;
+        let tier = self.peers.value(slot).tier();
+        self.peers.touch(slot, tier);
+    }
+
+    /// Decides who should do `work`, among `candidates` (each at most once), and notes whom it took. An empty answer means that nobody may
+    /// take more work now. Changes with every fact, and by itself as pauses end.
+    pub fn decide(&mut self, work: &Work, candidates: &[Slot], now: Time, into: &mut Advice) {
+        self.decisions += 1;
+        into.clear();
+        let mut quotes = core::mem::take(&mut self.quotes);
+        self.quote_all(work, candidates, now, &mut quotes);
+        decide(&mut quotes, work, into);
+        self.quotes = quotes;
+        for pick in &*into {
+            let taken = self.peers.value_mut(pick.slot);
+            taken.last_tried = self.decisions;
+            taken.scope = work.scope;
+        }
+    }
+
+    fn quote_all(&mut self, work: &Work, candidates: &[Slot], now: Time, into: &mut Vec<Quote>) {
+        into.clear();
+        let priors = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| self.population.prior(path));
+        // Equals are drawn anew for every content, the same way for every decision about it.
+        let draw = (self.seed.mix(work.scope) >> 32) as u32;
+        for &slot in candidates {
+            let peer = self.peers.value_mut(slot);
+            let prior = &priors[peer.path as usize];
+            let terms = peer.terms(prior, work.scope, now, self.decisions);
+            let salt = (peer.salt ^ draw).wrapping_mul(0x9E37_79B1);
+            into.extend(terms.quote(slot, work.range, peer.last_tried, salt));
+        }
+    }
+
+    /// Explains what [`decide`](Self::decide) would answer, without deciding: no state changes.
+    pub fn explain(&self, work: &Work, candidates: &[Slot], now: Time) -> Explanation<K> {
+        // Terms cache and expire lazily, so they are computed on a copy.
+        let mut copy = self.clone();
+        copy.decisions += 1;
+        let mut quotes = Vec::new();
+        copy.quote_all(work, candidates, now, &mut quotes);
+        let mut advice = Advice::new();
+        decide(&mut quotes, work, &mut advice);
+        let mut explained: Vec<_> =
+            candidates.iter().map(|&slot| copy.explain_one(slot, work, &quotes, &advice, now)).collect();
+        let place = |one: &Explained<K>| one.place.unwrap_or(usize::MAX);
+        explained.sort_by(|a, b| {
+            place(a).cmp(&place(b)).then(a.cost_s.total_cmp(&b.cost_s)).then_with(|| a.peer.cmp(&b.peer))
+        });
+        Explanation { candidates: explained }
+    }
+
+    fn explain_one(&mut self, slot: Slot, work: &Work, quotes: &[Quote], advice: &[Pick], now: Time) -> Explained<K> {
+        let key = self.peers.key(slot);
+        let peer = self.peers.value_mut(slot);
+        let prior = self.population.prior(peer.path);
+        let terms = peer.terms(&prior, work.scope, now, self.decisions);
+        let quote = quotes.iter().find(|quote| quote.slot == slot);
+        let place = advice.iter().position(|pick| pick.slot == slot);
+        let reason = match (place, quote) {
+            (Some(at), _) if advice[at].exploratory => Reason::Tried { requests: advice[at].requests },
+            (Some(at), _) => Reason::Chosen { requests: advice[at].requests },
+            (None, None) => Reason::Banned,
+            (None, Some(_)) if terms.standing == Standing::Condemned => Reason::Condemned,
+            (None, Some(_)) if terms.cooling => Reason::CoolingOff { left: peer.cooling.left(now) },
+            (None, Some(quote)) if quote.room == 0 => Reason::Saturated,
+            (None, Some(quote)) if quote.is_proven() => Reason::NotNeeded,
+            (None, Some(_)) => Reason::NotTried,
+        };
+        Explained {
+            peer: key,
+            place,
+            reason,
+            basis: terms.forecast.basis,
+            first_byte_s: terms.forecast.first_byte_s,
+            body_s: terms.forecast.mean_s(work.range) - terms.forecast.first_byte_s,
+            reliability: terms.reliability,
+            cost_s: quote.map_or(f32::INFINITY, |quote| quote.cost_s),
+            tail_s: quote.map_or(f32::INFINITY, |quote| quote.tail_s),
+            in_flight: terms.in_flight,
+            limit: terms.limit,
+            standing: terms.standing,
+        }
+    }
+
+    /// What is known of a peer.
+    pub fn view(&self, slot: Slot, now: Time) -> View {
+        let peer = self.peers.value(slot);
+        let stale = |at: Time| now.since(at) > DISPATCH_TTL;
+        let pending = if peer.pending.oldest().is_some_and(stale) {
+            let mut pending = peer.pending.clone();
+            pending.expire(now);
+            pending.len()
+        } else {
+            peer.pending.len()
+        };
+        View {
+            first_byte_s: peer.delivered.first_byte_s(),
+            slowness: peer.delivered.slowness(),
+            volatility: peer.delivered.volatility(),
+            reliability: peer.reliability.share(),
+            samples: peer.samples,
+            offences: peer.proof.offences(),
+            pending,
+            in_flight: pending.saturating_add(peer.reserved),
+            limit: peer.limit(&self.population.prior(peer.path)),
+            standing: peer.proof.standing(),
+            cooling: peer.cooling.is_on(now, self.decisions),
+            connected: peer.connected,
+        }
+    }
+
+    /// Whether requests were sent to a peer that have not ended.
+    pub fn has_pending(&self, slot: Slot) -> bool {
+        !self.peers.value(slot).pending.is_empty()
+    }
+
+    /// Whether a peer's latest request failed.
+    pub fn is_failing(&self, slot: Slot) -> bool {
+        self.peers.value(slot).reliability.consecutive_failures() > 0
+    }
+
+    /// Whether a decision ever took a peer.
+    pub fn was_tried(&self, slot: Slot) -> bool {
+        self.peers.value(slot).last_tried > 0
+    }
+
+    /// What is assumed of an unmeasured peer on `path`.
+    pub fn prior(&self, path: Path) -> Prior {
+        self.population.prior(path)
+    }
+
+    /// Relayed delivery rate over direct delivery rate, in (0, 1].
+    pub fn relayed_penalty(&self) -> f64 {
+        self.population.relayed_penalty()
+    }
+
+    /// The next event, oldest first. Changes when a fact changes a standing; calling it without need is harmless.
+    pub fn poll_event(&mut self) -> Option<Event<K>> {
+        self.events.pop_front()
+    }
+}
+
+/// The decision itself: a function of the quotes and the work alone.
+fn decide(quotes: &mut [Quote], work: &Work, into: &mut Advice) {
+    quotes.sort_unstable_by_key(Quote::key);
+    let admissible = quotes.partition_point(|quote| quote.class <= crate::rank::quote::Class::Probation);
+    let open: Vec<Quote> = quotes[..admissible].iter().filter(|quote| plan::is_admissible(quote)).copied().collect();
+    let (proven, cold): (Vec<Quote>, Vec<Quote>) = open.iter().partition(|quote| quote.is_proven());
+    if proven.is_empty() {
+        plan::spread(&cold, work, into);
+    } else {
+        let trials = explore::places(work.sources, work.decision, proven.len(), cold.len());
+        let tried = explore::candidates(quotes, trials, |quote| {
+            proven.iter().take(work.sources.saturating_sub(trials)).any(|leading| leading.slot == quote.slot)
+        });
+        plan::place(&proven, work.sources.saturating_sub(tried.len()), work, into);
+        into.extend(tried.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+    }
+    if into.is_empty() {
+        // Better a peer of bad repute, one request at a time, than none.
+        let last_resort = quotes.iter().filter(|quote| quote.room > 0).take(work.sources);
+        into.extend(last_resort.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+    }
+}

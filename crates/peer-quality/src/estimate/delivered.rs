@@ -1,0 +1,181 @@
+//! The delivered model (EST-1, EST-8): what our own completed fetches say a peer needs for a body of any size.
+//!
+//! Two quantities, time to first byte and seconds per byte of the body, because a peer is near or far and fast or slow independently, and fetches of
+//! different sizes can only be compared through both (settled difference 10). The slowness of a body counts by its bytes, so a history of tiny
+//! bodies says how near a peer is and little about how fast (scenario A13).
+
+use crate::estimate::log_estimate::LogEstimate;
+use crate::estimate::population::Prior;
+use crate::measure::Sample;
+use crate::units::{Bytes, Slowness};
+
+/// A body of this many bytes counts half a sample of slowness. Below it the wait is mostly distance; larger makes peers slow to learn.
+/// 32 KiB is the largest frame of the DIG wire: a body within one frame shows no rate.
+const HALF_SAMPLE: Bytes = Bytes::from_kib(32);
+/// Without a measured first byte, a body this small is taken as all distance.
+const ALL_DISTANCE: Bytes = Bytes::from_kib(4);
+/// Standard deviations of the tail quantile, p95 of a log-normal.
+pub const TAIL_Z: f64 = 1.645;
+
+/// What an estimate rests on, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Basis {
+    /// Completed bodies of this peer.
+    Measured,
+    /// Something of this peer (how far it is), the rest from the population.
+    Predicted,
+    /// Nothing of this peer: the population's average (RANK-3).
+    Prior,
+}
+
+/// Time to deliver one body: `first_byte_s + bytes × slowness`, as a mean and at the tail quantile p95.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forecast {
+    /// Mean time to first byte, seconds.
+    pub first_byte_s: f32,
+    /// Mean seconds per byte of the body.
+    pub secs_per_byte: f32,
+    /// First byte at p95, seconds.
+    pub first_byte_tail_s: f32,
+    /// Seconds per byte at p95.
+    pub secs_per_byte_tail: f32,
+    /// What it rests on.
+    pub basis: Basis,
+}
+
+impl Forecast {
+    /// Expected seconds for a body of `size`.
+    pub fn mean_s(&self, size: Bytes) -> f32 {
+        self.first_byte_s + self.secs_per_byte * size.get() as f32
+    }
+
+    /// Seconds for a body of `size` at p95.
+    pub fn tail_s(&self, size: Bytes) -> f32 {
+        self.first_byte_tail_s + self.secs_per_byte_tail * size.get() as f32
+    }
+}
+
+/// See the module documentation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delivered {
+    first_byte: LogEstimate,
+    body: LogEstimate,
+}
+
+impl Delivered {
+    /// Folds in a delivered body. True when it was taken for a change of the peer's rate.
+    pub fn observe(&mut self, sample: &Sample) -> bool {
+        let first_byte_s = match sample.first_byte_s {
+            Some(measured) => {
+                self.first_byte.observe(measured, 1.0);
+                measured
+            }
+            None if sample.bytes <= ALL_DISTANCE => {
+                self.first_byte.observe(sample.wait_s, 1.0);
+                sample.wait_s
+            }
+            None => self.first_byte.value().unwrap_or(0.0).min(sample.wait_s * 0.5),
+        };
+        let bytes = sample.bytes.as_f64();
+        let weight = bytes / (bytes + HALF_SAMPLE.as_f64());
+        self.body.observe(sample.body(first_byte_s).secs_per_byte(), weight)
+    }
+
+    /// What to expect, filling in from `prior` what was never seen.
+    pub fn forecast(&self, prior: &Prior) -> Forecast {
+        let basis = match (self.body.value(), self.first_byte.value()) {
+            (Some(_), _) => Basis::Measured,
+            (None, Some(_)) => Basis::Predicted,
+            (None, None) => Basis::Prior,
+        };
+        let first_byte =
+            self.first_byte.value().unwrap_or(if basis == Basis::Measured { 0.0 } else { prior.first_byte_s });
+        let first_byte_tail = self.first_byte.quantile(TAIL_Z).unwrap_or(first_byte * prior.tail_factor);
+        let body = self.body.value().unwrap_or(prior.slowness.secs_per_byte());
+        let body_tail = self.body.quantile(TAIL_Z).unwrap_or(body * prior.tail_factor);
+        Forecast {
+            first_byte_s: first_byte as f32,
+            secs_per_byte: body as f32,
+            first_byte_tail_s: first_byte_tail as f32,
+            secs_per_byte_tail: body_tail as f32,
+            basis,
+        }
+    }
+
+    /// Mean time to first byte, seconds.
+    pub fn first_byte_s(&self) -> Option<f64> {
+        self.first_byte.value()
+    }
+
+    /// Mean slowness of a body.
+    pub fn slowness(&self) -> Option<Slowness> {
+        self.body.value().map(Slowness::from_secs_per_byte)
+    }
+
+    /// Relative spread of the body's rate: 0 without samples, 0.1 is steady, 1 and more swings widely.
+    pub fn volatility(&self) -> f64 {
+        if self.body.value().is_some() { self.body.spread_ln() } else { 0.0 }
+    }
+
+    /// The logarithms that the population averages: (first byte, body); absent where nothing was seen.
+    pub(crate) fn logs(&self) -> (Option<f64>, Option<f64>) {
+        let seen = |estimate: &LogEstimate| (estimate.weight() > 0.0).then(|| estimate.mean_ln());
+        (seen(&self.first_byte), seen(&self.body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::population::Prior;
+    use crate::measure::{Delivery, End};
+    use crate::units::Span;
+
+    fn feed(model: &mut Delivered, bytes: u64, elapsed_ms: u64, first_byte_ms: Option<u64>) {
+        let delivery = Delivery {
+            bytes: Bytes::new(bytes),
+            elapsed: Span::from_millis(elapsed_ms),
+            first_byte: first_byte_ms.map(Span::from_millis),
+            end: End::Completed,
+        };
+        model.observe(&Sample::of(&delivery).unwrap());
+    }
+
+    #[test]
+    fn a_body_is_predicted_from_bodies_of_other_sizes() {
+        let mut model = Delivered::default();
+        for _ in 0..20 {
+            feed(&mut model, 1_000_000, 1_050, Some(50));
+            feed(&mut model, 4_000_000, 4_050, Some(50));
+        }
+        let forecast = model.forecast(&Prior::default());
+        assert_eq!(forecast.basis, Basis::Measured);
+        assert!((forecast.mean_s(Bytes::new(2_000_000)) - 2.05).abs() < 0.02);
+        assert!(forecast.tail_s(Bytes::new(2_000_000)) > forecast.mean_s(Bytes::new(2_000_000)));
+    }
+
+    #[test]
+    fn tiny_bodies_say_how_near_and_not_how_fast() {
+        // A13: a thousand bytes in 51 ms is distance, not a rate of 20 kB/s.
+        let mut near = Delivered::default();
+        for _ in 0..100 {
+            feed(&mut near, 1_000, 51, Some(50));
+        }
+        let mut fast = Delivered::default();
+        for _ in 0..100 {
+            feed(&mut fast, 4_000_000, 180, Some(80));
+        }
+        let prior = Prior::default();
+        let (near, fast) = (near.forecast(&prior), fast.forecast(&prior));
+        assert!(near.mean_s(Bytes::new(1_000)) < fast.mean_s(Bytes::new(1_000)));
+        assert!(fast.mean_s(Bytes::new(4_000_000)) < near.mean_s(Bytes::new(4_000_000)));
+    }
+
+    #[test]
+    fn an_unknown_peer_is_the_average() {
+        let prior = Prior::default();
+        let forecast = Delivered::default().forecast(&prior);
+        assert_eq!(forecast.basis, Basis::Prior);
+        assert_eq!(forecast.first_byte_s, prior.first_byte_s as f32);
+    }
+}

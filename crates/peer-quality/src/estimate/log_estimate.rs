@@ -1,0 +1,186 @@
+//! A robust running estimate of a positive quantity, kept as a logarithm.
+//!
+//! Delivery noise is multiplicative, so spread is a factor and one estimator fits microseconds as well as minutes. One absurd sample
+//! moves the mean by a bounded step (its innovation is clipped), while a second surprise in the same direction means that the world
+//! changed: the memory collapses to what was just seen. That is decay driven by observed volatility (spec §3.2, §4.3; EST-9): long memory when steady,
+//! two samples after a step, in both directions.
+
+use libm::{exp, log, sqrt};
+
+/// Innovations are clipped at this many spreads when they move the mean.
+/// Higher lets one absurd sample through, lower makes honest noise slow to learn. Unmeasured heuristic.
+const CLIP_SPREADS: f64 = 3.0;
+/// An innovation beyond this many spreads is a surprise. Higher delays the reaction to a change, lower mistakes noise for one. Unmeasured heuristic.
+const SURPRISE_SPREADS: f64 = 2.0;
+/// Consecutive surprises in one direction that mean a change. One would let a single sample erase a record.
+const SURPRISES_TO_RESET: i8 = 2;
+/// The least spread, as a factor e^0.1 ≈ 10 %: differences below are never surprising (scenario A22).
+const MIN_SPREAD: f64 = 0.1;
+/// The spread assumed of a quantity seen once: a factor of e^0.5 ≈ 1.6. Unmeasured heuristic.
+const FIRST_SPREAD: f64 = 0.5;
+/// The longest memory, in samples, of a quantity that varies by [`MIN_SPREAD`]. Longer reacts late to slow drifts, shorter is noisy. Unmeasured heuristic.
+const MAX_MEMORY: f64 = 32.0;
+/// The shortest memory that volatility alone may cause.
+const MIN_MEMORY: f64 = 6.0;
+/// Spread counts an innovation up to this size (a factor of e^5 ≈ 150), so that rare, long stalls show in the tail though the mean shrugs them off (C31).
+const MAX_INNOVATION: f64 = 5.0;
+
+/// See the module documentation. An estimate without samples has no value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LogEstimate {
+    mean_ln: f64,
+    variance: f64,
+    /// Effective number of samples behind the mean, bounded by the memory.
+    weight: f32,
+    /// The spread before the surprises: what a second surprise is measured by.
+    calm_spread: f32,
+    /// Same-signed surprises in a row; the sign is their direction.
+    surprises: i8,
+}
+
+impl LogEstimate {
+    /// Folds in a sample of weight `weight` in (0, 1]; a value that is not positive and finite is ignored. True when it was taken for a change
+    /// of the world.
+    pub fn observe(&mut self, value: f64, weight: f64) -> bool {
+        if !(value.is_finite() && value > 0.0 && weight > 0.0) {
+            return false;
+        }
+        let (sample, weight) = (log(value), weight.min(1.0));
+        if self.weight == 0.0 {
+            *self = LogEstimate::at(sample, FIRST_SPREAD, weight);
+            return false;
+        }
+        let spread = self.spread_ln();
+        if self.surprises == 0 {
+            self.calm_spread = spread as f32;
+        }
+        let innovation = (sample - self.mean_ln).clamp(-MAX_INNOVATION * 4.0, MAX_INNOVATION * 4.0);
+        if self.is_change(innovation) {
+            *self = LogEstimate::at(sample, f64::from(self.calm_spread), weight);
+            return true;
+        }
+        let memory = (MAX_MEMORY * MIN_SPREAD / spread).clamp(MIN_MEMORY, MAX_MEMORY);
+        let step = weight / (f64::from(self.weight) + weight).min(memory);
+        let seen = innovation.clamp(-MAX_INNOVATION, MAX_INNOVATION);
+        self.variance = (1.0 - step) * (self.variance + step * seen * seen);
+        self.mean_ln += step * innovation.clamp(-CLIP_SPREADS * spread, CLIP_SPREADS * spread);
+        self.weight = ((f64::from(self.weight) + weight).min(memory)) as f32;
+        false
+    }
+
+    /// The estimate after one sample of logarithm `mean_ln`.
+    fn at(mean_ln: f64, spread: f64, weight: f64) -> Self {
+        LogEstimate {
+            mean_ln,
+            variance: spread * spread,
+            weight: weight as f32,
+            calm_spread: spread as f32,
+            surprises: 0,
+        }
+    }
+
+    fn is_change(&mut self, innovation: f64) -> bool {
+        let spread = f64::from(self.calm_spread);
+        let direction = if innovation > SURPRISE_SPREADS * spread {
+            1
+        } else if innovation < -SURPRISE_SPREADS * spread {
+            -1
+        } else {
+            0
+        };
+        self.surprises = if direction * self.surprises > 0 { self.surprises + direction } else { direction };
+        self.surprises.abs() >= SURPRISES_TO_RESET
+    }
+
+    /// The geometric mean, or none without samples.
+    pub fn value(&self) -> Option<f64> {
+        (self.weight > 0.0).then(|| exp(self.mean_ln))
+    }
+
+    /// The mean of the logarithms; 0 without samples.
+    pub fn mean_ln(&self) -> f64 {
+        self.mean_ln
+    }
+
+    /// Standard deviation of the logarithms, at least 0.1: one spread is a factor of e^spread.
+    pub fn spread_ln(&self) -> f64 {
+        sqrt(self.variance).max(MIN_SPREAD)
+    }
+
+    /// The value that is exceeded with the probability of `z` standard deviations of a log-normal; `z = 0` is the mean.
+    pub fn quantile(&self, z: f64) -> Option<f64> {
+        (self.weight > 0.0).then(|| exp(self.mean_ln + z * self.spread_ln()))
+    }
+
+    /// The effective number of samples behind the value, at most the memory.
+    pub fn weight(&self) -> f64 {
+        f64::from(self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fed(values: impl IntoIterator<Item = f64>) -> LogEstimate {
+        let mut estimate = LogEstimate::default();
+        for value in values {
+            estimate.observe(value, 1.0);
+        }
+        estimate
+    }
+
+    #[test]
+    fn a_steady_stream_converges_and_sharpens() {
+        // Spec §3.2 P-monotone-convergence.
+        let estimate = fed([7.0; 100]);
+        assert!((estimate.value().unwrap() - 7.0).abs() < 1e-9);
+        assert_eq!(estimate.spread_ln(), MIN_SPREAD);
+    }
+
+    #[test]
+    fn one_absurd_sample_moves_little_and_two_move_all_the_way() {
+        // P-responsive-degradation in both directions, with a bounded step for a single sample.
+        for absurd in [1e-6, 1e6] {
+            let mut estimate = fed([1.0; 40]);
+            estimate.observe(absurd, 1.0);
+            let moved = log(estimate.value().unwrap()).abs();
+            assert!(moved < 0.05, "one sample moved the mean by a factor e^{moved}");
+            assert!(estimate.observe(absurd, 1.0));
+            assert!((estimate.value().unwrap() / absurd - 1.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn volatility_shows_as_spread() {
+        let swinging = fed((0..40).map(|i| if i % 2 == 0 { 2.0 } else { 0.1 }));
+        let steady = fed([0.9; 40]);
+        assert!(swinging.spread_ln() > 5.0 * steady.spread_ln());
+    }
+
+    #[test]
+    fn rare_stalls_show_in_the_tail() {
+        // C31: one in ten takes fifty seconds, the rest half of one.
+        let stalling = fed((0..100).map(|i| if i % 10 == 9 { 50.0 } else { 0.5 }));
+        let steady = fed([1.0; 100]);
+        assert!(stalling.quantile(0.0).unwrap() < steady.quantile(0.0).unwrap());
+        assert!(stalling.quantile(1.65).unwrap() > steady.quantile(1.65).unwrap());
+    }
+
+    proptest! {
+        #[test]
+        fn any_input_leaves_a_finite_ordered_estimate(values in proptest::collection::vec(any::<f64>(), 0..60), weight in any::<f64>()) {
+            // EST-12.
+            let mut estimate = LogEstimate::default();
+            for value in values {
+                estimate.observe(value, weight);
+                prop_assert!(estimate.mean_ln().is_finite() && estimate.spread_ln().is_finite());
+                if let (Some(mean), Some(tail)) = (estimate.quantile(0.0), estimate.quantile(1.65)) {
+                    prop_assert!(mean <= tail && mean >= 0.0);
+                }
+            }
+        }
+    }
+}

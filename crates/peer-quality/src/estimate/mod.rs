@@ -1,0 +1,13 @@
+//! Estimation: samples become predictions with a basis and a spread (EST).
+
+pub mod delivered;
+pub mod log_estimate;
+pub mod population;
+pub mod reliability;
+pub mod saturation;
+
+pub use delivered::{Basis, Delivered, Forecast};
+pub use log_estimate::LogEstimate;
+pub use population::{Path, Population};
+pub use reliability::{Reliability, Verdict};
+pub use saturation::Saturation;

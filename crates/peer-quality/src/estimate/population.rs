@@ -1,0 +1,228 @@
+//! What peers are like on average: the prior of everyone unproven (EST-5, RANK-3), per kind of path.
+//!
+//! Averages are of logarithms over the peers now in the table, one vote a peer, kept as running sums so that a change costs O(1). The same averages tell
+//! what a relayed path costs (spec §4.2): the learned ratio of relayed to direct delivery, never a constant.
+
+use libm::exp;
+
+use crate::estimate::delivered::Delivered;
+use crate::units::Slowness;
+
+/// How a peer is reached, as far as capacity goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// Peer to peer, with or without help through a NAT.
+    Direct,
+    /// A relay carries every byte.
+    Relayed,
+    /// Not known.
+    #[default]
+    Unknown,
+}
+
+const PATHS: [Path; 3] = [Path::Direct, Path::Relayed, Path::Unknown];
+
+/// Assumed of the first peer ever: 100 ms, the median RTT of internet pairs (RIPE Atlas, p50 94.5 ms).
+const FIRST_BYTE_S: f64 = 0.1;
+/// Assumed of the first peer ever: 1.25 MB/s, the 10 Mb/s floor of the network profiles. Only relative rates matter once anyone was measured.
+const RATE_BYTES_PER_S: f64 = 1.25e6;
+/// Tail over mean of someone unknown: e^(1.645·0.5), the tail of a quantity seen once.
+const TAIL_FACTOR: f64 = 2.28;
+/// Concurrency assumed of an unknown peer: the per-source default of the downloader it replaces.
+/// Higher floods weak peers, lower leaves a lone fast one idle.
+const CONCURRENCY: f64 = 4.0;
+
+/// What to assume of a peer that was never measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prior {
+    /// Time to first byte, seconds.
+    pub first_byte_s: f64,
+    /// Slowness of a body.
+    pub slowness: Slowness,
+    /// The p95 of either, as a multiple of its mean.
+    pub tail_factor: f64,
+    /// Useful concurrency, requests.
+    pub concurrency: u32,
+}
+
+impl Default for Prior {
+    fn default() -> Self {
+        Prior {
+            first_byte_s: FIRST_BYTE_S,
+            slowness: Slowness::from_bytes_per_sec(RATE_BYTES_PER_S),
+            tail_factor: TAIL_FACTOR,
+            concurrency: CONCURRENCY as u32,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    total: f64,
+    count: u32,
+}
+
+impl Sum {
+    fn replace(&mut self, before: Option<f64>, after: Option<f64>) {
+        if let Some(before) = before {
+            self.total -= before;
+            self.count -= 1;
+        }
+        if let Some(after) = after {
+            self.total += after;
+            self.count += 1;
+        }
+        if self.count == 0 {
+            // Sheds what rounding left behind.
+            self.total = 0.0;
+        }
+    }
+
+    fn plus(self, other: Sum) -> Sum {
+        Sum { total: self.total + other.total, count: self.count + other.count }
+    }
+
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.total / f64::from(self.count))
+    }
+}
+
+/// What one peer contributes to the averages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Vote {
+    first_byte_ln: Option<f64>,
+    body_ln: Option<f64>,
+    concurrency: Option<f64>,
+}
+
+impl Vote {
+    /// The vote of a peer with this record and this useful concurrency.
+    pub fn of(delivered: &Delivered, concurrency: u32) -> Vote {
+        let (first_byte_ln, body_ln) = delivered.logs();
+        Vote { first_byte_ln, body_ln, concurrency: body_ln.map(|_| f64::from(concurrency)) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    first_byte: Sum,
+    body: Sum,
+    concurrency: Sum,
+}
+
+/// Running averages over the peers of a table.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Population {
+    classes: [Class; PATHS.len()],
+}
+
+impl Population {
+    /// Replaces a peer's vote; the default vote is that of a peer which is not there.
+    pub fn revote(&mut self, before: (Path, Vote), after: (Path, Vote)) {
+        let out = &mut self.classes[before.0 as usize];
+        out.first_byte.replace(before.1.first_byte_ln, None);
+        out.body.replace(before.1.body_ln, None);
+        out.concurrency.replace(before.1.concurrency, None);
+        let into = &mut self.classes[after.0 as usize];
+        into.first_byte.replace(None, after.1.first_byte_ln);
+        into.body.replace(None, after.1.body_ln);
+        into.concurrency.replace(None, after.1.concurrency);
+    }
+
+    /// What to assume of a peer on `path`: the average of its kind, of everyone where its kind was never measured, and the fixed first
+    /// assumption where nobody was. A relayed path is never assumed better than the rest (spec §3.3).
+    pub fn prior(&self, path: Path) -> Prior {
+        let all = self.classes.iter().fold(Class::default(), |sum, class| Class {
+            first_byte: sum.first_byte.plus(class.first_byte),
+            body: sum.body.plus(class.body),
+            concurrency: sum.concurrency.plus(class.concurrency),
+        });
+        let own = self.classes[path as usize];
+        let at_least_all = |own: Option<f64>, all: Option<f64>| match (own, all) {
+            (Some(own), Some(all)) if path == Path::Relayed => Some(own.max(all)),
+            (own, all) => own.or(all),
+        };
+        let default = Prior::default();
+        Prior {
+            first_byte_s: at_least_all(own.first_byte.mean(), all.first_byte.mean()).map_or(default.first_byte_s, exp),
+            slowness: at_least_all(own.body.mean(), all.body.mean())
+                .map_or(default.slowness, |ln| Slowness::from_secs_per_byte(exp(ln))),
+            concurrency: self.concurrency(path),
+            ..default
+        }
+    }
+
+    /// Useful concurrency of a peer on `path`, at least 1: the average of its kind.
+    pub fn concurrency(&self, path: Path) -> u32 {
+        let all = self.classes.iter().fold(Sum::default(), |sum, class| sum.plus(class.concurrency));
+        let mean = self.classes[path as usize].concurrency.mean().or(all.mean()).unwrap_or(CONCURRENCY);
+        ((mean + 0.5) as u32).max(1)
+    }
+
+    /// Relayed delivery rate over direct delivery rate, in (0, 1]; 1 while either was never measured.
+    pub fn relayed_penalty(&self) -> f64 {
+        let direct = self.classes[Path::Direct as usize].body.plus(self.classes[Path::Unknown as usize].body).mean();
+        let relayed = self.classes[Path::Relayed as usize].body.mean();
+        match (direct, relayed) {
+            (Some(direct), Some(relayed)) => exp(direct - relayed).clamp(0.01, 1.0),
+            _ => 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::{Delivery, End, Sample};
+    use crate::units::{Bytes, Span};
+
+    fn vote(rate: u64) -> Vote {
+        let mut delivered = Delivered::default();
+        let delivery = Delivery {
+            bytes: Bytes::new(rate),
+            elapsed: Span::from_secs(1),
+            first_byte: Some(Span::from_micros(1_000)),
+            end: End::Completed,
+        };
+        delivered.observe(&Sample::of(&delivery).unwrap());
+        Vote::of(&delivered, 2)
+    }
+
+    fn joined(members: &[(Path, u64)]) -> Population {
+        let mut population = Population::default();
+        for &(path, rate) in members {
+            population.revote((path, Vote::default()), (path, vote(rate)));
+        }
+        population
+    }
+
+    #[test]
+    fn an_unknown_peer_gets_the_geometric_mean_of_its_kind() {
+        let population = joined(&[(Path::Direct, 1_000_000), (Path::Direct, 4_000_000), (Path::Relayed, 10_000)]);
+        let rate = population.prior(Path::Direct).slowness.bytes_per_sec();
+        assert!((rate / 2_000_000.0 - 1.0).abs() < 0.01, "{rate}");
+        assert_eq!(population.prior(Path::Direct).concurrency, 2);
+    }
+
+    #[test]
+    fn a_relayed_path_is_never_assumed_better_than_the_rest() {
+        let population = joined(&[(Path::Direct, 100_000), (Path::Relayed, 10_000_000)]);
+        let relayed = population.prior(Path::Relayed).slowness;
+        assert!(relayed.bytes_per_sec() < 1_100_000.0);
+    }
+
+    #[test]
+    fn the_relayed_penalty_follows_the_environment() {
+        assert_eq!(joined(&[]).relayed_penalty(), 1.0);
+        let even = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 990_000)]).relayed_penalty();
+        let uneven = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 50_000)]).relayed_penalty();
+        assert!(even > 0.95 && uneven < 0.06, "{even} {uneven}");
+    }
+
+    #[test]
+    fn who_leaves_takes_his_vote_along() {
+        let mut population = joined(&[(Path::Unknown, 5_000_000)]);
+        population.revote((Path::Unknown, vote(5_000_000)), (Path::Unknown, Vote::default()));
+        assert_eq!(population.prior(Path::Unknown), Prior::default());
+    }
+}

@@ -1,0 +1,194 @@
+//! The concurrency beyond which a peer's total rate stops rising (EST-10, spec §4.1), learned per peer.
+//!
+//! Congestion control over requests: for each level of concurrency a decayed mean of the total rate that it achieved; the recommendation is the least level
+//! within a few percent of the best. A level that was never tried above the best is tried next (like slow start), and the neighbours of a
+//! settled level are tried again now and then, so the recommendation follows a capacity that changes, both ways.
+
+use crate::units::Slowness;
+
+/// The levels tried, roughly in steps of a half: finer tells noise from gain badly, coarser overshoots.
+const LEVELS: [u16; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+/// A level must bring this much more than a lower one to be worth its requests. Unmeasured heuristic.
+const WORTHWHILE: f32 = 1.05;
+/// Ends observed at a level before it is judged. More is slower to climb, fewer judges noise.
+const ENDS_TO_JUDGE: u8 = 4;
+/// Judgements between two retrials of a neighbour. At four ends each, one in eight keeps retrials near a tenth of all work.
+const JUDGEMENTS_TO_RETRY: u8 = 8;
+/// The longest memory of a level, in ends.
+const MEMORY: f32 = 12.0;
+/// What is left of an older level's weight per end at another: after about 60 ends it has to be seen again.
+const FADE: f32 = 0.98;
+/// Least weight of a level that takes part in a judgement.
+const KNOWN: f32 = 0.5;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Level {
+    /// Total bytes per second at this concurrency.
+    rate: f32,
+    weight: f32,
+}
+
+/// See the module documentation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Saturation {
+    levels: [Level; LEVELS.len()],
+    current: u8,
+    start: u8,
+    ends: u8,
+    judgements: u8,
+    settled: bool,
+}
+
+impl Saturation {
+    /// Starts at the class's concurrency.
+    pub fn starting_at(concurrency: u32) -> Self {
+        let current = nearest_level(concurrency as f32);
+        Saturation {
+            levels: [Level::default(); LEVELS.len()],
+            current,
+            start: current,
+            ends: 0,
+            judgements: 0,
+            settled: false,
+        }
+    }
+
+    /// The recommended number of requests in flight, at least 1.
+    pub fn limit(&self) -> u32 {
+        u32::from(LEVELS[self.current as usize])
+    }
+
+    /// The best total rate seen, bytes per second.
+    pub fn best_rate(&self) -> Option<f32> {
+        self.levels.iter().filter(|level| level.weight >= KNOWN).map(|level| level.rate).reduce(f32::max)
+    }
+
+    /// Whether anything was learned for this peer itself.
+    pub fn is_learned(&self) -> bool {
+        self.settled
+    }
+
+    /// Notes that a request alone achieved `slowness` while `concurrency` requests were in flight; they together moved about that many times as much.
+    /// Where the concurrency is not `confirmed` by dispatches but only what was recommended, it cannot show that more is better, so the
+    /// recommendation never rises above its start (scenario C3).
+    pub fn observe(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
+        let at = nearest_level(concurrency);
+        let rate = concurrency.max(1.0) * slowness.bytes_per_sec() as f32;
+        for (other, level) in self.levels.iter_mut().enumerate() {
+            if other != at as usize {
+                level.weight *= FADE;
+            }
+        }
+        let level = &mut self.levels[at as usize];
+        level.weight = (level.weight + 1.0).min(MEMORY);
+        level.rate += (rate - level.rate) / level.weight;
+        if at == self.current || self.levels[self.current as usize].weight >= KNOWN {
+            self.ends += 1;
+        }
+        if self.ends >= ENDS_TO_JUDGE {
+            self.ends = 0;
+            self.judge();
+            if !confirmed {
+                self.current = self.current.min(self.start);
+            }
+        }
+    }
+
+    /// The peer's rate changed: what the levels achieved before says little now.
+    pub fn world_changed(&mut self) {
+        for level in &mut self.levels {
+            level.weight *= 0.25;
+        }
+    }
+
+    fn judge(&mut self) {
+        let Some(best) = self.best_rate() else { return };
+        let enough = |level: &Level| level.weight >= KNOWN && level.rate * WORTHWHILE >= best;
+        let base = self.levels.iter().position(enough).unwrap_or(self.current as usize);
+        let untried = |at: usize| self.levels.get(at).is_some_and(|level| level.weight < KNOWN);
+        self.judgements = self.judgements.wrapping_add(1);
+        let next = if untried(base + 1) && !self.settled {
+            base + 1
+        } else if self.judgements.is_multiple_of(JUDGEMENTS_TO_RETRY) {
+            self.settled = true;
+            if self.judgements.is_multiple_of(2 * JUDGEMENTS_TO_RETRY) { base + 1 } else { base.saturating_sub(1) }
+        } else {
+            self.settled = true;
+            base
+        };
+        self.current = next.min(LEVELS.len() - 1) as u8;
+    }
+}
+
+impl Default for Saturation {
+    fn default() -> Self {
+        Saturation::starting_at(4)
+    }
+}
+
+fn nearest_level(concurrency: f32) -> u8 {
+    let nearer = |pair: &[u16]| concurrency * concurrency <= f32::from(pair[0]) * f32::from(pair[1]);
+    LEVELS.windows(2).position(nearer).unwrap_or(LEVELS.len() - 1) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer whose total rate rises by 1 MB/s per request up to `ceiling` requests; the host keeps as many in flight as recommended.
+    fn drive(saturation: &mut Saturation, ceiling: u32, ends: usize) -> Vec<u32> {
+        (0..ends)
+            .map(|_| {
+                let n = saturation.limit();
+                let each = 1e6 * f64::from(n.min(ceiling)) / f64::from(n);
+                saturation.observe(n as f32, Slowness::from_bytes_per_sec(each), true);
+                saturation.limit()
+            })
+            .collect()
+    }
+
+    fn usual(limits: &[u32]) -> u32 {
+        let mut sorted = limits.to_vec();
+        sorted.sort_unstable();
+        sorted[sorted.len() / 2]
+    }
+
+    use std::vec::Vec;
+
+    #[test]
+    fn each_peer_learns_its_own_ceiling() {
+        // C4: ceilings 2 and 16.
+        for ceiling in [1, 2, 6, 16, 32] {
+            let mut saturation = Saturation::default();
+            let limits = drive(&mut saturation, ceiling, 400);
+            assert_eq!(usual(&limits[200..]), ceiling);
+        }
+    }
+
+    #[test]
+    fn what_is_only_recommended_proves_no_gain() {
+        // C3: the host has one request in flight whatever is recommended, and the peer gets faster.
+        let mut saturation = Saturation::default();
+        for end in 0..400 {
+            let n = saturation.limit() as f32;
+            saturation.observe(n, Slowness::from_bytes_per_sec(1e6 * f64::from(end + 1)), false);
+            assert!((1..=4).contains(&saturation.limit()));
+        }
+    }
+
+    #[test]
+    fn a_ceiling_that_moves_is_followed_both_ways() {
+        let mut saturation = Saturation::default();
+        drive(&mut saturation, 3, 300);
+        let up = drive(&mut saturation, 12, 600);
+        assert!(usual(&up[400..]) >= 8, "{}", usual(&up[400..]));
+        let down = drive(&mut saturation, 2, 600);
+        assert!(usual(&down[400..]) <= 3, "{}", usual(&down[400..]));
+    }
+
+    #[test]
+    fn the_level_of_a_concurrency_is_the_nearest() {
+        let found = [0.0, 1.0, 2.0, 5.0, 7.0, 100.0, f32::MAX].map(|n| LEVELS[nearest_level(n) as usize]);
+        assert_eq!(found, [1, 1, 2, 6, 8, 32, 32]);
+    }
+}

@@ -1,0 +1,140 @@
+//! Requests in flight to one peer (MEAS-10, EST-11): each carries its own time, so each ages on its own.
+//!
+//! A busy peer is never forgotten while requests run (scenario C13), and a request whose end never arrives is released after a bounded
+//! time instead of pinning the peer for ever (spec §5.3).
+
+use alloc::collections::VecDeque;
+
+use crate::units::{Span, Time};
+
+/// How long a request may stay without an end before it is taken as lost.
+/// Too long lets silent peers look busy; too short frees a slot that a slow, honest transfer still uses. The value is part of the
+/// selector's public contract.
+pub const DISPATCH_TTL: Span = Span::from_secs(300);
+
+/// The most requests to one peer that are tracked singly; more are refused a place and not counted.
+/// Far above any useful concurrency, and a bound on memory.
+pub const MAX_PENDING: usize = 1024;
+
+/// One request in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dispatch {
+    /// When it was sent.
+    pub at: Time,
+    /// How many were in flight to the peer right after it was sent, itself among them.
+    pub concurrency: u32,
+}
+
+/// The requests in flight to one peer, oldest first. At most [`MAX_PENDING`]; those older than [`DISPATCH_TTL`] are released.
+#[derive(Clone, Debug, Default)]
+pub struct Pending {
+    dispatches: VecDeque<Dispatch>,
+}
+
+impl Pending {
+    /// How many are in flight.
+    pub fn len(&self) -> u32 {
+        self.dispatches.len() as u32
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.dispatches.is_empty()
+    }
+
+    /// When the oldest was sent.
+    pub fn oldest(&self) -> Option<Time> {
+        self.dispatches.front().map(|dispatch| dispatch.at)
+    }
+
+    /// Notes `requests` sent at once.
+    pub fn sent(&mut self, requests: u32, now: Time) {
+        let room = MAX_PENDING - self.dispatches.len();
+        let requests = (requests as usize).min(room);
+        let concurrency = (self.dispatches.len() + requests) as u32;
+        self.dispatches.extend(core::iter::repeat_n(Dispatch { at: now, concurrency }, requests));
+    }
+
+    /// Settles the request that ran for `elapsed` until `now`: of those in flight, the one whose start fits best, the oldest among equals.
+    /// None where nothing was in flight (a host that does not report what it sends).
+    pub fn settle(&mut self, elapsed: Span, now: Time) -> Option<Dispatch> {
+        let began = now.as_micros().saturating_sub(elapsed.as_micros());
+        let mut best: Option<(usize, u64)> = None;
+        for (at, dispatch) in self.dispatches.iter().enumerate() {
+            let misfit = dispatch.at.as_micros().abs_diff(began);
+            if best.is_none_or(|(_, least)| misfit < least) {
+                best = Some((at, misfit));
+            }
+        }
+        best.and_then(|(at, _)| self.dispatches.remove(at))
+    }
+
+    /// Releases what has outlived [`DISPATCH_TTL`]; a moment in the future (the clock went back) is moved to `now`, so that it ages again.
+    pub fn expire(&mut self, now: Time) {
+        for dispatch in &mut self.dispatches {
+            dispatch.at = dispatch.at.min(now);
+        }
+        while self.oldest().is_some_and(|at| now.since(at) > DISPATCH_TTL) {
+            self.dispatches.pop_front();
+        }
+    }
+
+    /// Forgets everything in flight.
+    pub fn clear(&mut self) {
+        self.dispatches.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secs(secs: u64) -> Time {
+        Time::from_secs(secs)
+    }
+
+    #[test]
+    fn each_dispatch_ages_on_its_own() {
+        // C13: busy for an hour with requests of ten seconds, never zeroed, and empty when the last one ends.
+        let mut pending = Pending::default();
+        pending.sent(1, secs(0));
+        for round in 1..360 {
+            pending.sent(1, secs(round * 10));
+            assert_eq!(pending.settle(Span::from_secs(10), secs(round * 10)).unwrap().at, secs(round * 10 - 10));
+            pending.expire(secs(round * 10));
+            assert_eq!(pending.len(), 1);
+        }
+        pending.expire(secs(3590) + DISPATCH_TTL);
+        assert_eq!(pending.len(), 1);
+        pending.expire(secs(3591) + DISPATCH_TTL);
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn an_end_settles_the_dispatch_whose_start_fits() {
+        // C7: ends arrive in another order than starts.
+        let mut pending = Pending::default();
+        pending.sent(1, secs(0));
+        pending.sent(2, secs(5));
+        assert_eq!(pending.settle(Span::from_secs(3), secs(8)).unwrap(), Dispatch { at: secs(5), concurrency: 3 });
+        assert_eq!(pending.settle(Span::from_secs(9), secs(9)).unwrap(), Dispatch { at: secs(0), concurrency: 1 });
+        assert_eq!(pending.len(), 1);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_pins_nothing() {
+        let mut pending = Pending::default();
+        pending.sent(1, secs(100_000));
+        pending.expire(secs(0));
+        pending.expire(secs(301));
+        assert!(pending.is_empty());
+    }
+
+    #[test]
+    fn the_number_tracked_is_bounded() {
+        let mut pending = Pending::default();
+        pending.sent(u32::MAX, secs(0));
+        pending.sent(u32::MAX, secs(0));
+        assert_eq!(pending.len() as usize, MAX_PENDING);
+    }
+}

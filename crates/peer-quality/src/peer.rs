@@ -1,0 +1,160 @@
+//! Everything known of one peer, and the terms of its next quote.
+
+use crate::audit::{Cooling, Proof, Standing};
+use crate::estimate::population::{Prior, Vote};
+use crate::estimate::{Delivered, Forecast, Path, Reliability, Saturation, Verdict};
+use crate::measure::{Delivery, End, Fault, Pending, Sample};
+use crate::rank::quote::Terms;
+use crate::table::Tier;
+use crate::units::{Slowness, Span, Time};
+
+/// How long a condemned peer rests between trials: the same bound within which every peer is tried again.
+const CONDEMNED_REST: Span = crate::audit::cooling::LONGEST;
+
+/// One peer's record.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peer {
+    pub(crate) delivered: Delivered,
+    pub(crate) reliability: Reliability,
+    pub(crate) proof: Proof,
+    pub(crate) pending: Pending,
+    /// Requests that a decision promised and nobody confirmed yet.
+    pub(crate) reserved: u32,
+    pub(crate) path: Path,
+    pub(crate) connected: bool,
+    pub(crate) samples: u64,
+    pub(crate) last_end: Option<Time>,
+    pub(crate) cooling: Cooling,
+    /// The last decision that took it; 0 is never.
+    pub(crate) last_tried: u64,
+    pub(crate) scope: u64,
+    pub(crate) salt: u32,
+    pub(crate) vote: Vote,
+    saturation: Option<Saturation>,
+    /// The forecast, until something changes it: quotes are far more frequent than ends.
+    forecast: Option<Forecast>,
+}
+
+/// How many requests were in flight while one ran, and whether the host said so.
+#[derive(Clone, Copy)]
+struct Load {
+    concurrency: f32,
+    confirmed: bool,
+}
+
+impl Peer {
+    /// Requests in flight, reservations included.
+    pub(crate) fn in_flight(&mut self, now: Time) -> u32 {
+        if !self.pending.is_empty() {
+            self.pending.expire(now);
+        }
+        self.pending.len().saturating_add(self.reserved)
+    }
+
+    /// Recommended most in flight, at least 1: its own, or that of its class.
+    pub(crate) fn limit(&self, prior: &Prior) -> u32 {
+        self.saturation.as_ref().map_or(prior.concurrency, Saturation::limit)
+    }
+
+    /// What is lost by forgetting it.
+    pub(crate) fn tier(&self) -> Tier {
+        if self.connected {
+            Tier::Pinned
+        } else if self.reserved > 0 || !self.pending.is_empty() {
+            Tier::Busy
+        } else if self.samples > 0 {
+            Tier::Measured
+        } else {
+            Tier::Cold
+        }
+    }
+
+    /// Learns from the end of a request; `decision` decisions had been made.
+    pub(crate) fn ended(&mut self, delivery: &Delivery, prior: &Prior, now: Time, decision: u64) {
+        let in_flight = self.in_flight(now);
+        let pending = self.pending.len();
+        let dispatch = self.pending.settle(delivery.elapsed, now);
+        let load = match dispatch {
+            Some(dispatch) => Load { concurrency: (dispatch.concurrency + pending) as f32 * 0.5, confirmed: true },
+            // A host that reports no dispatches is taken to keep as many in flight as was recommended.
+            None => Load { concurrency: in_flight.max(1) as f32, confirmed: false },
+        };
+        self.last_end = Some(now);
+        if delivery.end == End::Cancelled {
+            return;
+        }
+        self.samples = self.samples.saturating_add(1);
+        if let Some(verdict) = verdict_of(delivery.end) {
+            self.reliability.observe(verdict);
+            self.cooling = Cooling::after(self.reliability.consecutive_failures(), now, decision);
+        }
+        match delivery.end {
+            End::Failed(Fault::Verification) => self.proof.offend(),
+            End::Completed => self.proof.pay_back(),
+            _ => {}
+        }
+        if let Some(sample) = Sample::of(delivery) {
+            self.delivered_body(&sample, load, prior);
+        } else if let Some(at_least) = Sample::censored(delivery) {
+            let slower = |known: Slowness| at_least.whole() > known;
+            if self.delivered.slowness().is_none_or(slower) {
+                self.delivered.observe(&at_least);
+            }
+        }
+        self.forecast = None;
+    }
+
+    fn delivered_body(&mut self, sample: &Sample, load: Load, prior: &Prior) {
+        let changed = self.delivered.observe(sample);
+        let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(prior.concurrency));
+        if changed {
+            saturation.world_changed();
+        }
+        saturation.observe(load.concurrency, sample.whole(), load.confirmed);
+    }
+
+    /// Its vote in the population, as of now.
+    pub(crate) fn current_vote(&self, prior: &Prior) -> Vote {
+        Vote::of(&self.delivered, self.limit(prior))
+    }
+
+    /// What one more request would be made of.
+    pub(crate) fn terms(&mut self, prior: &Prior, scope: u64, now: Time, decision: u64) -> Terms {
+        let forecast = match self.forecast {
+            Some(forecast) => forecast,
+            None => {
+                let forecast = self.delivered.forecast(prior);
+                // A guess moves with the population; only what rests on the peer alone can be kept.
+                if forecast.basis == crate::estimate::Basis::Measured {
+                    self.forecast = Some(forecast);
+                }
+                forecast
+            }
+        };
+        let standing = self.proof.standing();
+        Terms {
+            forecast,
+            reliability: self.reliability.cautious() as f32,
+            in_flight: self.in_flight(now),
+            limit: self.limit(prior),
+            oldest_pending_s: self.pending.oldest().map_or(0.0, |at| now.since(at).as_secs_f64() as f32),
+            standing,
+            cooling: self.cooling.is_on(now, decision),
+            failing: self.reliability.consecutive_failures() > 1,
+            rested: standing == Standing::Condemned && self.last_end.is_none_or(|at| now.since(at) >= CONDEMNED_REST),
+            incumbent: self.scope == scope && self.last_tried > 0,
+            best_rate: self.saturation.as_ref().and_then(Saturation::best_rate),
+        }
+    }
+}
+
+fn verdict_of(end: End) -> Option<Verdict> {
+    match end {
+        End::Completed => Some(Verdict::Kept),
+        End::Interrupted => Some(Verdict::Broken),
+        End::Failed(Fault::Verification) => Some(Verdict::Refuted),
+        End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) => Some(Verdict::Failed),
+        // Not having something is neither latency nor unreliability (MEAS-10).
+        End::Failed(Fault::Unavailable) | End::Cancelled => None,
+    }
+}

@@ -1,0 +1,205 @@
+//! What one more request to a peer would cost, and the key by which quotes are ordered (RANK-1, RANK-2).
+//!
+//! Cost is the time to deliver *this* size behind *this* peer's queue, made dearer by the share of requests that fail and by requests already overdue.
+//! Costs within about 3 % are equal, and equals are ordered by a salt that depends on the seed, so that many nodes do not all
+//! pick the same peer (RANK-1); the size of the body decides whether distance or rate leads (RANK-2).
+
+use crate::audit::Standing;
+use crate::estimate::{Basis, Forecast};
+use crate::table::Slot;
+
+/// The class of a quote: costs are compared within a class only. Best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Class {
+    /// Nothing speaks against it, measured or not.
+    Open,
+    /// One proven offence.
+    Probation,
+    /// Left alone after failures in a row.
+    Cooling,
+    /// Proven offences, repeated.
+    Condemned,
+}
+
+/// One peer's offer for one more request.
+#[derive(Clone, Copy, Debug)]
+pub struct Quote {
+    /// Whose.
+    pub slot: Slot,
+    /// Where it may compete.
+    pub class: Class,
+    /// What the times rest on.
+    pub basis: Basis,
+    /// Expected seconds until one more request is delivered.
+    pub cost_s: f32,
+    /// The same at p95.
+    pub tail_s: f32,
+    /// Time to first byte, seconds.
+    pub first_byte_s: f32,
+    /// Bytes per second that the room would add.
+    pub rate: f32,
+    /// How many more requests it may have in flight.
+    pub room: u32,
+    /// When it was last tried, in decisions; 0 is never.
+    pub last_tried: u64,
+    /// Whether a trial may go to it: not while it cools off, and to the condemned only after a long rest.
+    pub may_be_tried: bool,
+    /// Order among equals.
+    pub salt: u32,
+}
+
+/// What a quote is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// Time to deliver without a queue.
+    pub forecast: Forecast,
+    /// Share of requests that end well, 0..=1, cautious.
+    pub reliability: f32,
+    /// Requests in flight, reservations included.
+    pub in_flight: u32,
+    /// Recommended most in flight.
+    pub limit: u32,
+    /// How long the oldest request has been running, seconds.
+    pub oldest_pending_s: f32,
+    /// The standing by proof.
+    pub standing: Standing,
+    /// Whether it is cooling off.
+    pub cooling: bool,
+    /// Whether its last request failed: until one succeeds it gets one at a time.
+    pub failing: bool,
+    /// Whether it has rested long enough for a trial in spite of what is proven.
+    pub rested: bool,
+    /// Whether it served the same work last: a small advantage against flapping.
+    pub incumbent: bool,
+    /// Best total rate seen, bytes per second.
+    pub best_rate: Option<f32>,
+}
+
+/// The incumbent's cost is multiplied by this. Lower clings to a slower peer, 1 flaps between near equals; one step of the order is 3 %.
+const INCUMBENT_FACTOR: f32 = 0.95;
+/// The least reliability that divides a cost: below it a peer is cooling off anyway.
+const MIN_RELIABILITY: f32 = 0.05;
+/// Most that a request already running may be late, as a multiple of its tail, before its lateness counts.
+const OVERDUE_TAILS: f32 = 1.0;
+
+impl Terms {
+    /// The quote for a request of `size` bytes; none for a banned peer.
+    pub fn quote(&self, slot: Slot, size: crate::units::Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
+        let class = match (self.standing, self.cooling) {
+            (Standing::Banned, _) => return None,
+            (Standing::Condemned, _) => Class::Condemned,
+            (_, true) => Class::Cooling,
+            (Standing::Probation, _) => Class::Probation,
+            (Standing::Fine, _) => Class::Open,
+        };
+        let limit = if class == Class::Open && !self.failing { self.limit } else { 1 };
+        let room = limit.saturating_sub(self.in_flight);
+        let (mean, tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
+        let overdue = if self.oldest_pending_s > OVERDUE_TAILS * tail { self.oldest_pending_s } else { 0.0 };
+        let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 } / self.reliability.max(MIN_RELIABILITY);
+        let single = size.get() as f32 / mean.max(1e-6);
+        let capacity = self.best_rate.unwrap_or(single * limit as f32).max(single);
+        Some(Quote {
+            slot,
+            class,
+            basis: self.forecast.basis,
+            cost_s: mean.max(overdue) * factor,
+            tail_s: tail.max(overdue) * factor,
+            first_byte_s: self.forecast.first_byte_s,
+            rate: capacity * room as f32 / limit.max(1) as f32,
+            room,
+            last_tried,
+            may_be_tried: match class {
+                Class::Open | Class::Probation => true,
+                Class::Cooling => false,
+                Class::Condemned => self.rested,
+            },
+            salt,
+        })
+    }
+}
+
+impl Quote {
+    /// Whether it rests on completed bodies of this peer.
+    pub fn is_proven(&self) -> bool {
+        self.basis == Basis::Measured
+    }
+
+    /// Ascending order: class, then cost in steps of about 3 %, then measured before guessed, then the salt.
+    /// A total order of plain integers: equal costs, infinities and hash order cannot upset it (scenario C22).
+    pub fn key(&self) -> u64 {
+        // The bits of a positive float grow with it; 5 bits of fraction are steps of 1/32 of a power of two.
+        const STEP_BITS: u32 = 23 - 5;
+        let step = u64::from(self.cost_s.max(0.0).to_bits() >> STEP_BITS);
+        (self.class as u64) << 60 | step << 40 | u64::from(!self.is_proven()) << 36 | u64::from(self.salt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Bytes;
+
+    fn terms() -> Terms {
+        Terms {
+            forecast: Forecast {
+                first_byte_s: 0.02,
+                secs_per_byte: 1e-6,
+                first_byte_tail_s: 0.03,
+                secs_per_byte_tail: 1.2e-6,
+                basis: Basis::Measured,
+            },
+            reliability: 1.0,
+            in_flight: 0,
+            limit: 4,
+            oldest_pending_s: 0.0,
+            standing: Standing::Fine,
+            cooling: false,
+            failing: false,
+            rested: false,
+            incumbent: false,
+            best_rate: None,
+        }
+    }
+
+    fn quote(terms: Terms) -> Quote {
+        let mut table = crate::table::Table::<u8, u8>::new(1, crate::seed::Seed::new(0));
+        terms.quote(table.admit(0).slot().unwrap(), Bytes::new(1_000_000), 0, 0).unwrap()
+    }
+
+    #[test]
+    fn every_burden_makes_a_peer_dearer() {
+        let base = quote(terms()).key();
+        let burdened = [
+            Terms { reliability: 0.5, ..terms() },
+            Terms { oldest_pending_s: 30.0, ..terms() },
+            Terms { cooling: true, ..terms() },
+            Terms { standing: Standing::Probation, ..terms() },
+            Terms { standing: Standing::Condemned, ..terms() },
+        ];
+        for terms in burdened {
+            assert!(quote(terms).key() > base, "{terms:?}");
+        }
+    }
+
+    #[test]
+    fn room_ends_at_the_limit() {
+        for (in_flight, room) in [(0, 4), (3, 1), (4, 0), (u32::MAX, 0)] {
+            assert_eq!(quote(Terms { in_flight, ..terms() }).room, room);
+        }
+    }
+
+    #[test]
+    fn infinite_and_tiny_costs_stay_ordered() {
+        let mut last = 0;
+        for secs in [0.0, 1e-30, 1e-6, 1.0, 1e6, f32::MAX, f32::INFINITY] {
+            let key = quote(Terms {
+                forecast: Forecast { first_byte_s: secs, secs_per_byte: 0.0, ..terms().forecast },
+                ..terms()
+            })
+            .key();
+            assert!(key >= last);
+            last = key;
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! A bounded table with eviction in O(1): a keyed hash index over a slab, and one recency list per [`Tier`].
+//!
+//! The one idea: value is coarse (the tier: what would be lost) and then recency, so the victim is always at the head
+//! of the lowest list, and keeping order costs two pointer swaps instead of a search (spec §2.5, scenario C21). A lookup that
+//! only reads sets a mark; the evictor gives a marked entry a second chance (the CLOCK rule), so reading thousands of
+//! candidates moves none of them.
+//!
+//! Bounds: at most `capacity` entries, lowest tier first and least recently used within it; [`Tier::Pinned`] entries are never evicted, and when
+//! nothing else is left an admission is refused. Hashing is keyed by the host's seed, so outsiders cannot aim at one bucket; no
+//! answer depends on the order of the index.
+
+use alloc::vec::Vec;
+use core::hash::{BuildHasher, Hash};
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::seed::Seed;
+
+/// What the table would lose by forgetting an entry, lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Nothing was learned and nothing is under way.
+    Cold,
+    /// There is a record of deliveries.
+    Measured,
+    /// Work is under way.
+    Busy,
+    /// A live link: never evicted.
+    Pinned,
+}
+
+const TIERS: usize = 4;
+const NONE: u32 = u32::MAX;
+
+/// A handle to an entry, valid until that entry is removed or evicted; afterwards it may name another entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// The position in the slab, below the table's capacity: an index for a host's parallel array.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The result of [`Table::admit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The key was there.
+    Known(Slot),
+    /// The key is new; what the slot held before is gone.
+    Fresh(Slot),
+    /// The table is full of pinned or protected entries.
+    Refused,
+}
+
+impl Admission {
+    /// The entry, unless it was refused.
+    pub const fn slot(self) -> Option<Slot> {
+        match self {
+            Admission::Known(slot) | Admission::Fresh(slot) => Some(slot),
+            Admission::Refused => None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Entry<K, V> {
+    key: K,
+    hash: u64,
+    prev: u32,
+    next: u32,
+    tier: Option<Tier>,
+    /// Read since it was last moved: the evictor passes over it once.
+    referenced: bool,
+    value: V,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+/// See the module documentation.
+#[derive(Clone, Debug)]
+pub struct Table<K, V> {
+    capacity: u32,
+    hasher: FixedState,
+    index: HashTable<u32>,
+    entries: Vec<Entry<K, V>>,
+    free: Vec<u32>,
+    lists: [List; TIERS],
+    /// Per slot, the request that last named it: its own candidates are safe from that request.
+    marks: Vec<u32>,
+    request: u32,
+    /// The current request has filled the table with its own candidates: nothing can go until it ends.
+    exhausted: bool,
+}
+
+impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
+    /// An empty table of at most `capacity` entries (at least 1, at most 2³² − 2).
+    pub fn new(capacity: usize, seed: Seed) -> Self {
+        Table {
+            capacity: u32::try_from(capacity).unwrap_or(NONE - 1).clamp(1, NONE - 1),
+            hasher: FixedState::with_seed(seed.value()),
+            index: HashTable::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            lists: [List { head: NONE, tail: NONE, len: 0 }; TIERS],
+            marks: Vec::new(),
+            request: 0,
+            exhausted: false,
+        }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The bound on [`Table::len`].
+    pub fn capacity(&self) -> usize {
+        self.capacity as usize
+    }
+
+    /// The entry of `key`.
+    pub fn find(&self, key: &K) -> Option<Slot> {
+        self.find_hashed(self.hasher.hash_one(key), key).map(Slot)
+    }
+
+    fn find_hashed(&self, hash: u64, key: &K) -> Option<u32> {
+        self.index.find(hash, |&at| self.entries[at as usize].key == *key).copied()
+    }
+
+    /// The key of a live entry.
+    pub fn key(&self, slot: Slot) -> K {
+        self.entries[slot.index()].key
+    }
+
+    /// The value of a live entry.
+    pub fn value(&self, slot: Slot) -> &V {
+        &self.entries[slot.index()].value
+    }
+
+    /// The value of a live entry, to change.
+    pub fn value_mut(&mut self, slot: Slot) -> &mut V {
+        &mut self.entries[slot.index()].value
+    }
+
+    /// Begins a request: entries that it [marks](Table::mark) cannot be evicted until the next one begins.
+    pub fn begin_request(&mut self) {
+        self.request = self.request.wrapping_add(1);
+        self.exhausted = false;
+    }
+
+    /// Marks an entry as named by the current request; true for the first time.
+    pub fn mark(&mut self, slot: Slot) -> bool {
+        let fresh = self.marks[slot.index()] != self.request;
+        self.marks[slot.index()] = self.request;
+        self.entries[slot.index()].referenced = true;
+        fresh
+    }
+
+    /// Finds `key` or makes an entry with a default value, evicting the entry of least value when full.
+    pub fn admit(&mut self, key: K) -> Admission {
+        self.admit_with(key, |_| {})
+    }
+
+    /// Like [`admit`](Self::admit); `evicted` sees the value of an entry that has to go.
+    pub fn admit_with(&mut self, key: K, evicted: impl FnOnce(&V)) -> Admission {
+        let hash = self.hasher.hash_one(key);
+        if let Some(at) = self.find_hashed(hash, &key) {
+            return Admission::Known(Slot(at));
+        }
+        if self.index.len() as u32 >= self.capacity {
+            let victim = if self.exhausted { None } else { self.victim() };
+            let Some(victim) = victim else {
+                self.exhausted = true;
+                return Admission::Refused;
+            };
+            evicted(&self.entries[victim as usize].value);
+            self.forget(victim);
+        }
+        let fresh = Entry { key, hash, prev: NONE, next: NONE, tier: None, referenced: false, value: V::default() };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.entries[at as usize] = fresh;
+                at
+            }
+            None => {
+                self.entries.push(fresh);
+                self.marks.push(self.request.wrapping_sub(1));
+                (self.entries.len() - 1) as u32
+            }
+        };
+        self.marks[at as usize] = self.request.wrapping_sub(1);
+        let entries = &self.entries;
+        self.index.insert_unique(hash, at, |&other| entries[other as usize].hash);
+        self.link(at, Tier::Cold);
+        Admission::Fresh(Slot(at))
+    }
+
+    /// Makes an entry the most recently used of `tier`.
+    pub fn touch(&mut self, slot: Slot, tier: Tier) {
+        let at = slot.0;
+        if self.entries[slot.index()].tier == Some(tier) && self.lists[tier as usize].tail == at {
+            return;
+        }
+        self.unlink(at);
+        self.link(at, tier);
+        self.exhausted = false;
+    }
+
+    /// Removes `key`; returns the slot it held.
+    pub fn remove(&mut self, key: &K) -> Option<Slot> {
+        let slot = self.find(key)?;
+        self.forget(slot.0);
+        Some(slot)
+    }
+
+    /// Every live entry, in slab order (which depends on the order of admissions alone).
+    pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.tier.is_some()).map(|(at, _)| Slot(at as u32))
+    }
+
+    /// The least valuable entry that may go. Each step either ends the search or uses up one mark.
+    fn victim(&mut self) -> Option<u32> {
+        for tier in [Tier::Cold, Tier::Measured, Tier::Busy] {
+            // Twice round: once to use up the marks, once to find whom they no longer protect.
+            for _ in 0..2 * self.lists[tier as usize].len {
+                let at = self.lists[tier as usize].head;
+                let protected = self.marks[at as usize] == self.request;
+                let entry = &mut self.entries[at as usize];
+                if !protected && !entry.referenced {
+                    return Some(at);
+                }
+                entry.referenced = false;
+                self.unlink(at);
+                self.link(at, tier);
+            }
+        }
+        None
+    }
+
+    fn forget(&mut self, at: u32) {
+        self.unlink(at);
+        let entry = &mut self.entries[at as usize];
+        entry.tier = None;
+        entry.value = V::default();
+        if let Ok(found) = self.index.find_entry(entry.hash, |&other| other == at) {
+            found.remove();
+        }
+        self.free.push(at);
+    }
+
+    fn link(&mut self, at: u32, tier: Tier) {
+        let list = &mut self.lists[tier as usize];
+        let prev = list.tail;
+        list.tail = at;
+        list.len += 1;
+        if prev == NONE {
+            list.head = at;
+        } else {
+            self.entries[prev as usize].next = at;
+        }
+        let entry = &mut self.entries[at as usize];
+        entry.tier = Some(tier);
+        entry.prev = prev;
+        entry.next = NONE;
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let Entry { prev, next, tier: Some(tier), .. } = self.entries[at as usize] else { return };
+        let list = &mut self.lists[tier as usize];
+        list.len -= 1;
+        if prev == NONE {
+            list.head = next;
+        }
+        if next == NONE {
+            list.tail = prev;
+        }
+        if prev != NONE {
+            self.entries[prev as usize].next = next;
+        }
+        if next != NONE {
+            self.entries[next as usize].prev = prev;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(capacity: usize) -> Table<u32, u32> {
+        Table::new(capacity, Seed::new(1))
+    }
+
+    #[test]
+    fn the_lowest_tier_goes_first_and_the_oldest_within_it() {
+        let mut table = table(3);
+        for key in 0..3 {
+            table.admit(key);
+        }
+        table.touch(table.find(&0).unwrap(), Tier::Measured);
+        table.admit(3);
+        assert_eq!([0, 1, 2, 3].map(|key| table.find(&key).is_some()), [true, false, true, true]);
+    }
+
+    #[test]
+    fn a_pinned_entry_outlives_every_flood() {
+        let mut table = table(2);
+        let pinned = table.admit(7).slot().unwrap();
+        table.touch(pinned, Tier::Pinned);
+        for key in 100..200 {
+            assert!(matches!(table.admit(key), Admission::Fresh(_)));
+        }
+        assert!(table.find(&7).is_some());
+        table.touch(table.find(&199).unwrap(), Tier::Pinned);
+        assert_eq!(table.admit(1), Admission::Refused);
+    }
+
+    #[test]
+    fn a_request_never_evicts_its_own_candidates() {
+        let mut table = table(4);
+        table.begin_request();
+        for key in 0..10 {
+            if let Some(slot) = table.admit(key).slot() {
+                table.mark(slot);
+            }
+        }
+        assert_eq!((0..4).filter(|key| table.find(key).is_some()).count(), 4);
+    }
+
+    #[test]
+    fn what_is_read_gets_a_second_chance() {
+        let mut table = table(2);
+        table.admit(1);
+        table.admit(2);
+        table.begin_request();
+        table.mark(table.find(&1).unwrap());
+        table.begin_request();
+        table.admit(3);
+        assert!(table.find(&1).is_some() && table.find(&2).is_none());
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Admit(u32),
+        Touch(u32, u8),
+        Mark(u32),
+        Begin,
+        Remove(u32),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        let key = 0..24_u32;
+        prop_oneof![
+            4 => key.clone().prop_map(Op::Admit),
+            2 => (key.clone(), 0..4_u8).prop_map(|(key, tier)| Op::Touch(key, tier)),
+            1 => key.clone().prop_map(Op::Mark),
+            1 => Just(Op::Begin),
+            1 => key.prop_map(Op::Remove),
+        ]
+    }
+
+    proptest! {
+        /// SEL-02: bounded after every operation, and no entry is lost or doubled other than by eviction.
+        #[test]
+        fn the_table_agrees_with_a_map(ops in proptest::collection::vec(op(), 1..400)) {
+            let mut table = table(8);
+            let mut model: BTreeMap<u32, u32> = BTreeMap::new();
+            for (step, op) in ops.into_iter().enumerate() {
+                match op {
+                    Op::Admit(key) => match table.admit(key) {
+                        Admission::Known(slot) => prop_assert_eq!(Some(table.value(slot)), model.get(&key)),
+                        Admission::Fresh(slot) => {
+                            *table.value_mut(slot) = step as u32;
+                            model.retain(|key, _| table.find(key).is_some());
+                            prop_assert!(model.insert(key, step as u32).is_none());
+                        }
+                        Admission::Refused => prop_assert!(model.len() == 8 && !model.contains_key(&key)),
+                    },
+                    Op::Touch(key, tier) => if let Some(slot) = table.find(&key) {
+                        table.touch(slot, [Tier::Cold, Tier::Measured, Tier::Busy, Tier::Pinned][tier as usize]);
+                    },
+                    Op::Mark(key) => if let Some(slot) = table.find(&key) { table.mark(slot); },
+                    Op::Begin => table.begin_request(),
+                    Op::Remove(key) => prop_assert_eq!(table.remove(&key).is_some(), model.remove(&key).is_some()),
+                }
+                prop_assert!(table.len() <= 8);
+                prop_assert_eq!(table.len(), model.len());
+                prop_assert_eq!(table.slots().count(), model.len());
+                for (key, value) in &model {
+                    prop_assert_eq!(table.find(key).map(|slot| *table.value(slot)), Some(*value));
+                }
+            }
+        }
+    }
+}
