@@ -73,11 +73,16 @@ pub use progress::{FetchState, Progress};
 pub use report::{FetchReport, OutcomeCounts, PeerReport};
 
 use crate::content::FileId;
+use crate::discovery::{Discovery, Locator};
 use crate::peer::PeerAddr;
 use crate::pool::Pool;
 
 /// The default of [`FetchOptions::range_timeout`]: dig-download's own, so that policies compare.
 pub const DEFAULT_RANGE_TIMEOUT: Duration = dig_download::DEFAULT_RANGE_TIMEOUT;
+
+/// The default of [`FetchOptions::give_up_after`]. Higher: a fetch whose holders are all gone ends later. Lower: an outage
+/// of our own link, or the restart of the only holder, ends a fetch that would have gone on. Unmeasured heuristic.
+pub const DEFAULT_GIVE_UP_AFTER: Duration = Duration::from_secs(60);
 
 /// How the holders of the next chunks are chosen.
 #[derive(Clone)]
@@ -114,6 +119,9 @@ pub struct FetchOptions {
     /// Bound on one request for one chunk, default [`DEFAULT_RANGE_TIMEOUT`]. With [`Policy::Peerq`] it doubles for a
     /// chunk each time it was given up, so that slow links can deliver large chunks.
     pub range_timeout: Duration,
+    /// How long a download goes on without a verified chunk while nothing arrives, default [`DEFAULT_GIVE_UP_AFTER`];
+    /// pauses do not count.
+    pub give_up_after: Duration,
     /// Whether an existing output may be replaced; default no.
     pub overwrite: bool,
     /// Whether to start paused: holders are found and what is there is verified, but no chunk is asked for.
@@ -129,6 +137,7 @@ impl FetchOptions {
             peers: Vec::new(),
             policy: Policy::RoundRobin,
             range_timeout: DEFAULT_RANGE_TIMEOUT,
+            give_up_after: DEFAULT_GIVE_UP_AFTER,
             overwrite: false,
             start_paused: false,
         }
@@ -162,6 +171,13 @@ impl FetchOptions {
         self
     }
 
+    /// Sets how long a download goes on while nothing comes.
+    #[must_use]
+    pub fn give_up_after(mut self, time: Duration) -> Self {
+        self.give_up_after = time;
+        self
+    }
+
     /// Sets the bound on one request for one chunk.
     #[must_use]
     pub fn range_timeout(mut self, timeout: Duration) -> Self {
@@ -187,7 +203,14 @@ impl Fetcher {
         }
     }
 
-    /// Adds a way to find holders.
+    /// Finds holders in the DHT as well.
+    #[must_use]
+    pub fn with_discovery(self, discovery: Arc<Discovery>) -> Self {
+        let local = self.pool.identity().peer_id();
+        self.with_locator(Arc::new(Locator::new(local, Vec::new(), Some(discovery))))
+    }
+
+    /// Sets the way to find holders.
     #[must_use]
     pub fn with_locator(mut self, locator: Arc<dyn ProviderLocator>) -> Self {
         self.locator = Some(locator);

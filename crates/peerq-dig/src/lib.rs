@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 pub mod content;
-pub mod fetch;
 pub mod discovery;
+pub mod fetch;
 pub mod identity;
 mod link;
 pub mod node;

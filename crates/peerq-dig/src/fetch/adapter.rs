@@ -199,6 +199,8 @@ impl SourceSelector for Adapter {
             .iter()
             .filter_map(|c| PeerId::from_hex(&c.peer_id))
             .collect();
+        // With proven liars alone, an empty plan is right: it makes the engine look for others, and end if there are none.
+        candidates.retain(|p| !self.ledger.is_expelled(p));
         candidates.sort_by_key(|p| *p.as_bytes());
         candidates.dedup();
         self.ledger.set_candidates(candidates.clone());

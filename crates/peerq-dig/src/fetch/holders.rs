@@ -50,6 +50,8 @@ enum Standing {
     Unasked,
     Asking,
     Confirmed,
+    /// Confirmed, but has lied since; the engine keeps it in its list, the adapter passes it over.
+    Expelled,
     /// Said that it does not hold the file.
     Refused,
     Failed,
@@ -156,6 +158,15 @@ impl Holders {
     /// The holder as the selector knows it.
     pub(super) fn candidate(&self, peer: &PeerId) -> Candidate {
         Candidate::new(*peer, addresses(&self.addrs(peer)))
+    }
+
+    /// Takes a liar off the list of confirmed holders.
+    pub(super) fn expel(&self, peer: &PeerId) {
+        if let Some(holder) = self.lock().get_mut(peer.as_bytes()) {
+            holder.standing = Standing::Expelled;
+            holder.reason = Some("sent wrong data repeatedly".into());
+        }
+        self.publish(false);
     }
 
     /// Whether everybody who answered said that they do not hold the file.

@@ -23,6 +23,10 @@ use super::scorebook::Scorebook;
 /// How long a peer must be silent to count as late together with others.
 const TOGETHER_SILENCE: Duration = Duration::from_millis(500);
 
+/// Hard failures after which a peer is not asked again in this download. Higher: more wasted transfers, and a longer end
+/// when nobody else is left. Lower: one rotten block on an honest disk loses a source.
+const LIES_MAX: u32 = 3;
+
 /// Weight of the newest range in a peer's usual concurrency.
 const CONCURRENCY_WEIGHT: f64 = 0.25;
 
@@ -44,6 +48,8 @@ struct RangeState {
 #[derive(Debug, Default)]
 struct PeerState {
     in_flight: usize,
+    /// Hard failures in this download.
+    lies: u32,
     /// Usual number of ranges in flight when one of its ranges completed.
     concurrency: Option<f64>,
     last_byte: Option<Instant>,
@@ -154,6 +160,22 @@ impl Ledger {
     /// Average rate of one range over all peers, bytes per second.
     pub(super) fn average_rate(&self) -> Option<f64> {
         self.lock().average_rate()
+    }
+
+    /// Whether `peer` has lied too often in this download to be asked again in it, whatever the selector thinks.
+    pub(super) fn is_expelled(&self, peer: &PeerId) -> bool {
+        self.lock()
+            .peers
+            .get(peer)
+            .is_some_and(|p| p.lies >= LIES_MAX)
+    }
+
+    /// Whether bytes of a running request have come within the last `window`.
+    pub(super) fn is_receiving(&self, window: Duration) -> bool {
+        let now = Instant::now();
+        let last = |r: &Running| Some(r.stamps.sent() + r.stamps.last_byte()?);
+        let fresh = |at| now.saturating_duration_since(at) < window;
+        self.lock().running.values().filter_map(last).any(fresh)
     }
 
     /// Notes who could be asked at present.
@@ -285,6 +307,10 @@ impl Ledger {
                 let now = attempt.in_flight as f64;
                 let usual = peer.concurrency.get_or_insert(now);
                 *usual += CONCURRENCY_WEIGHT * (now - *usual);
+            }
+            if matches!(ending, Ending::Hostile(_)) {
+                let peer = state.peers.entry(attempt.peer).or_default();
+                peer.lies = peer.lies.saturating_add(1);
             }
             if matches!(ending, Ending::TimedOut(_)) {
                 state.ranges[attempt.range].abandonments += 1;

@@ -40,6 +40,18 @@ const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 /// the engine's default. Higher: a hopeless fetch ends later. Lower: an unlucky one ends early.
 const RANGE_ATTEMPTS: usize = 16;
 
+/// A request counts as receiving if its last byte is younger than this.
+const RECEIVING: Duration = Duration::from_secs(10);
+
+/// Why a running engine is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    /// The caller wants no more.
+    Cancelled,
+    /// Nothing comes any more.
+    Stuck,
+}
+
 /// Everything one fetch needs.
 pub(super) struct Run {
     pub(super) pool: Arc<Pool>,
@@ -220,27 +232,34 @@ impl Run {
             resume_key: None,
         };
         let mut engine = downloader.download(content, sink.clone(), options);
-        let cancelled = self.follow(&mut engine, &ledger, holders, book).await;
+        let stopped = self.follow(&mut engine, &ledger, holders, book).await;
         match engine.join().await {
             Ok(_) => Ok(()),
-            Err(DownloadError::Cancelled) => Err(FetchError::Cancelled),
-            Err(_) if cancelled => Err(FetchError::Cancelled),
+            Err(_) if stopped == Some(Stop::Stuck) => Err(failed(
+                self.options.id,
+                holders,
+                book,
+                sink.missing(),
+                sink.chunks(),
+            )),
+            Err(_) if stopped == Some(Stop::Cancelled) => Err(FetchError::Cancelled),
             Err(e) => Err(self.ended(e, &sink, holders, book)),
         }
     }
 
     /// Drains the engine's events, which would otherwise block it, passes commands on and publishes progress, until the
-    /// engine's last event. Returns whether the caller cancelled.
+    /// engine's last event. Returns why it stopped the engine, if it did.
     async fn follow(
         &mut self,
         engine: &mut DownloadHandle,
         ledger: &Ledger,
         holders: &Holders,
         book: &Scorebook,
-    ) -> bool {
+    ) -> Option<Stop> {
         let mut tick = tokio::time::interval(TICK);
         let mut meter = RateMeter::default();
-        let (mut cancelled, mut listening) = (false, true);
+        let mut stopped = None;
+        let mut alive = Instant::now();
         let resumed = self.progress.borrow().bytes_resumed;
         self.progress.send_modify(|p| {
             p.state = if self.paused {
@@ -256,6 +275,7 @@ impl Run {
                     Some(DownloadEvent::Paused) => self.progress.send_modify(|p| p.state = FetchState::Paused),
                     Some(DownloadEvent::Resumed) => self.progress.send_modify(|p| p.state = FetchState::Downloading),
                     Some(DownloadEvent::RangeCompleted { progress, .. }) => {
+                        alive = Instant::now();
                         self.progress.send_modify(|p| p.bytes_done = resumed + progress.bytes_done);
                     }
                     Some(DownloadEvent::RangeFailed { range, provider, reason }) => {
@@ -263,15 +283,22 @@ impl Run {
                     }
                     Some(_) => {}
                 },
-                command = self.commands.recv(), if listening => match command {
+                command = self.commands.recv(), if stopped.is_none() => match command {
                     Some(Control::Pause) => engine.pause(),
                     Some(Control::Resume) => engine.resume(),
                     Some(Control::Cancel) | None => {
-                        (cancelled, listening) = (true, false);
+                        stopped = Some(Stop::Cancelled);
                         engine.cancel();
                     }
                 },
                 now = tick.tick() => {
+                    if self.progress.borrow().state == FetchState::Paused || ledger.is_receiving(RECEIVING) {
+                        alive = now;
+                    }
+                    if stopped.is_none() && now.saturating_duration_since(alive) > self.options.give_up_after {
+                        stopped = Some(Stop::Stuck);
+                        engine.cancel();
+                    }
                     self.progress.send_modify(|p| {
                         p.holders = holders.confirmed().len();
                         p.bytes_per_second = meter.rate(now, p.bytes_done);
@@ -281,7 +308,7 @@ impl Run {
             }
         }
         self.progress.send_modify(|p| p.observe(None, book));
-        cancelled
+        stopped
     }
 
     /// The engine's error in terms of what to do about it.

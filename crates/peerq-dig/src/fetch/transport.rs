@@ -117,6 +117,9 @@ impl RangeTransport for MeasuringTransport {
         });
         let (ending, bytes) = task.await.map_err(|_| fault("the request's task ended"))?;
         guard.close(ending == Ending::Verified);
+        if ledger.is_expelled(&peer) {
+            self.holders.expel(&peer);
+        }
         match ending {
             Ending::Verified => Ok(FetchedRange {
                 request_offset: req.offset,
