@@ -41,7 +41,8 @@ const PRESENCE: [u8; 32] = *b"peerq/1/presence________________";
 
 /// A node's or a client's part in the DHT.
 ///
-/// Bounded by the DHT's own tables and by [`HOLDERS_MAX`], [`ADDRESSES_MAX`] and [`BOOTSTRAP_MAX`].
+/// Bounded by the DHT's own tables; at most 256 holders of a file with 8 addresses each, and 64 bootstrap peers. What comes
+/// later than that is left out.
 pub struct Discovery {
     dht: DhtService,
     transport: Arc<PoolTransport>,

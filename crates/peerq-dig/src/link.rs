@@ -22,9 +22,6 @@ use tokio::task::AbortHandle;
 pub(crate) use lane::Lane;
 use socket::Socket;
 
-/// Bytes that may wait between TLS and the link in each direction.
-const DUPLEX_BYTES: usize = 32 * 1024;
-
 /// What a node's link is like. The default is unshaped: the plain socket.
 ///
 /// ```
@@ -51,8 +48,8 @@ impl LinkShape {
 
 /// One node's link, shared by all its connections.
 ///
-/// Memory: per connection and direction [`DUPLEX_BYTES`] twice and what [`Lane::capacity`] lets be under way, which is
-/// about rate × delay.
+/// Memory: per connection and direction [`Lane::backlog`] and [`Lane::capacity`], which is about rate × delay. Connections
+/// that all send share the line's rate, so together they hold little more than one.
 #[derive(Clone)]
 pub(crate) struct Link {
     lanes: Option<(Arc<Lane>, Arc<Lane>)>,
@@ -73,7 +70,7 @@ impl Link {
             let switch = Switch(Cut::Socket(socket.clone()));
             return (LinkStream(Kind::Plain(socket)), switch);
         };
-        let (near, far) = tokio::io::duplex(DUPLEX_BYTES);
+        let (near, far) = tokio::io::duplex(up.backlog());
         let (from_node, to_node) = tokio::io::split(far);
         let (from_net, to_net) = tcp.into_split();
         let outward = tokio::spawn(pump::run(from_node, to_net, Arc::clone(up)));

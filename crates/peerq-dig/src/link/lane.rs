@@ -19,6 +19,8 @@ const PIECE_BYTES_MIN: u64 = 1400;
 const PIECE_BYTES_MAX: u64 = 32 * 1024;
 /// The longest delay, which keeps sums of times finite.
 const DELAY_MAX: Duration = Duration::from_secs(3600);
+/// The most that may be under way on any line, bytes.
+const CAPACITY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// What may be under way on a line without a rate, bytes.
 const UNLIMITED_CAPACITY_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -47,14 +49,20 @@ impl Lane {
         piece.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX) as usize
     }
 
-    /// What one connection may have under way on the line, bytes: what fits into the delay and the time senders run ahead.
+    /// What one connection may have under way on the line, bytes: what fits into the delay and the time senders run
+    /// ahead, and never less than two pieces.
     pub(crate) fn capacity(&self) -> usize {
         let capacity = self
             .rate_bytes_per_s
             .map_or(UNLIMITED_CAPACITY_BYTES, |rate| {
                 bytes_in(rate, self.delay + AHEAD)
             });
-        capacity.clamp(2 * PIECE_BYTES_MAX, u64::from(u32::MAX) / 2) as usize
+        capacity.clamp(2 * self.piece_bytes() as u64, CAPACITY_BYTES_MAX) as usize
+    }
+
+    /// What may wait in front of the line, bytes: some pieces, so that the line finds work and the queue stays short.
+    pub(crate) fn backlog(&self) -> usize {
+        4 * self.piece_bytes()
     }
 
     /// Waits for a turn on the line, sends `bytes` and returns when they arrive at the far end.
@@ -143,7 +151,8 @@ mod tests {
         ] {
             let lane = Lane::new(Some(rate), delay);
             assert!(
-                lane.capacity() <= u32::MAX as usize / 2 && lane.capacity() >= lane.piece_bytes()
+                lane.capacity() <= CAPACITY_BYTES_MAX as usize
+                    && lane.capacity() >= lane.piece_bytes()
             );
         }
     }
