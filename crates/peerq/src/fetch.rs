@@ -7,9 +7,7 @@ use std::time::Duration;
 use dig_peer_selector::{PeerSelector, SelectorConfig};
 use indicatif::ProgressBar;
 use peerq_dig::discovery::Locator;
-use peerq_dig::fetch::{
-    FetchError, FetchHandle, FetchOptions, FetchReport, FetchState, Fetcher, Policy, Progress,
-};
+use peerq_dig::fetch::{FetchError, FetchHandle, FetchOptions, FetchReport, FetchState, Fetcher, Policy, Progress};
 use peerq_dig::{Discovery, FileId, Identity, PeerAddr, Pool, PoolConfig};
 use serde::Serialize;
 
@@ -30,11 +28,7 @@ pub(crate) struct Args {
     #[arg(value_name = "CONTENT_ID")]
     id: FileId,
     /// A holder of the file (repeatable).
-    #[arg(
-        long,
-        value_name = "ADDR#PEER_ID",
-        required_unless_present = "bootstrap"
-    )]
+    #[arg(long, value_name = "ADDR#PEER_ID", required_unless_present = "bootstrap")]
     peer: Vec<PeerAddr>,
     /// A node of the network through which holders are found (repeatable).
     #[arg(long, value_name = "ADDR#PEER_ID")]
@@ -71,15 +65,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let mut fetcher = Fetcher::new(Arc::clone(&pool));
     if !args.bootstrap.is_empty() {
         let discovery = join_network(&pool, &args.bootstrap).await?;
-        fetcher = fetcher.with_locator(Arc::new(Locator::new(
-            pool.identity().peer_id(),
-            Vec::new(),
-            Some(discovery),
-        )));
+        fetcher = fetcher.with_locator(Arc::new(Locator::new(pool.identity().peer_id(), Vec::new(), Some(discovery))));
     }
-    let output = args
-        .output
-        .unwrap_or_else(|| PathBuf::from(args.id.to_string()));
+    let output = args.output.unwrap_or_else(|| PathBuf::from(args.id.to_string()));
     let selector = Arc::new(PeerSelector::new(SelectorConfig::default()));
     let options = FetchOptions::new(args.id, output)
         .peers(args.peer)
@@ -87,11 +75,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         .range_timeout(Duration::from_secs(args.timeout))
         .overwrite(args.force);
     let report = follow(fetcher.fetch(options)).await?;
-    output::line(&if args.json {
-        output::to_json(&Document::of(&report))?
-    } else {
-        summary(&report)
-    })
+    output::line(&if args.json { output::to_json(&Document::of(&report))? } else { summary(&report) })
 }
 
 async fn join_network(pool: &Arc<Pool>, bootstrap: &[PeerAddr]) -> Result<Arc<Discovery>, Failure> {
@@ -215,11 +199,7 @@ impl Document {
 
 fn summary(report: &FetchReport) -> String {
     let seconds = report.elapsed.as_secs_f64();
-    let mean = if seconds > 0.0 {
-        report.bytes_from_network as f64 / seconds
-    } else {
-        0.0
-    };
+    let mean = if seconds > 0.0 { report.bytes_from_network as f64 / seconds } else { 0.0 };
     let mut peers = Table::new([
         ("peer", Align::Left),
         ("bytes", Align::Right),

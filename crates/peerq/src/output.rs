@@ -12,12 +12,10 @@ use crate::exit::Failure;
 /// [`Failure::ReaderGone`] when the pipe is closed, [`Failure::Io`] otherwise.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")
-        .and_then(|()| stdout.flush())
-        .map_err(|error| match error.kind() {
-            ErrorKind::BrokenPipe => Failure::ReaderGone,
-            _ => Failure::Io(format!("cannot write to standard output: {error}")),
-        })
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::Io(format!("cannot write to standard output: {error}")),
+    })
 }
 
 /// One JSON document as text.

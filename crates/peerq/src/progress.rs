@@ -12,10 +12,7 @@ const TICK: Duration = Duration::from_millis(120);
 /// A bar that counts bytes, with a text beside it. An unknown `total` counts as 0 until
 /// [`ProgressBar::set_length`] says more.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
-    bar(
-        total,
-        "{prefix}[{bar:30}] {binary_bytes}/{binary_total_bytes} {wide_msg}",
-    )
+    bar(total, "{prefix}[{bar:30}] {binary_bytes}/{binary_total_bytes} {wide_msg}")
 }
 
 /// A spinner with a text beside it, for work whose length is unknown.

@@ -50,44 +50,26 @@ Examples:
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let files = or_interrupted("stopped before the node was up", share_list(args.paths)).await?;
     let identity = Arc::new(identity(args.identity.as_deref())?);
-    let mut builder = Node::builder(identity)
-        .listen(args.listen)
-        .bootstrap(args.bootstrap.clone());
+    let mut builder = Node::builder(identity).listen(args.listen).bootstrap(args.bootstrap.clone());
     if let Some(addr) = args.advertise {
         builder = builder.advertise(addr);
     }
     for (path, manifest) in &files {
         builder = builder.share_prepared(path, Arc::clone(manifest));
     }
-    let node = builder
-        .start()
-        .await
-        .map_err(|error| start_failure(&error))?;
+    let node = builder.start().await.map_err(|error| start_failure(&error))?;
     for (path, manifest) in &files {
-        output::line(&format!(
-            "{}  {}  {}",
-            manifest.id(),
-            node.peer_addr(),
-            path.display()
-        ))?;
+        output::line(&format!("{}  {}  {}", manifest.id(), node.peer_addr(), path.display()))?;
     }
     if !args.bootstrap.is_empty()
         && let Err(error) = node.announce().await
     {
         eprintln!("warning: the files are served but not announced: {error}");
     }
-    let total = ByteSize(
-        files
-            .iter()
-            .map(|(_, manifest)| manifest.total_length())
-            .sum(),
-    );
+    let total = ByteSize(files.iter().map(|(_, manifest)| manifest.total_length()).sum());
     eprintln!("serving {} file(s), {total}; Ctrl-C stops", files.len());
     if args.listen.ip().is_unspecified() {
-        eprintln!(
-            "others reach this node under an address of this machine, not under {}",
-            args.listen.ip()
-        );
+        eprintln!("others reach this node under an address of this machine, not under {}", args.listen.ip());
     }
     interrupted().await;
     node.shutdown().await;
@@ -100,8 +82,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 /// [`Failure::Io`], with the folder in the message.
 pub(crate) fn identity(folder: Option<&Path>) -> Result<Identity, Failure> {
     match folder {
-        Some(folder) => Identity::load_or_create(folder)
-            .map_err(|error| Failure::Io(format!("{}: {error}", folder.display()))),
+        Some(folder) => {
+            Identity::load_or_create(folder).map_err(|error| Failure::Io(format!("{}: {error}", folder.display())))
+        }
         None => Identity::generate().map_err(|error| Failure::Io(error.to_string())),
     }
 }
@@ -120,32 +103,16 @@ async fn share_list(paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Arc<Manifest>)>
 /// # Errors
 /// [`Failure::Io`] that names the file.
 pub(crate) async fn manifest_of(path: &Path) -> Result<Manifest, Failure> {
-    let describe = |error: io::Error| {
-        Failure::Io(format!(
-            "cannot serve {}: {}",
-            path.display(),
-            reason(&error)
-        ))
-    };
+    let describe = |error: io::Error| Failure::Io(format!("cannot serve {}: {}", path.display(), reason(&error)));
     let metadata = tokio::fs::metadata(path).await.map_err(describe)?;
     if metadata.is_dir() {
-        return Err(Failure::Io(format!(
-            "cannot serve {}: it is a folder; name the files in it",
-            path.display()
-        )));
+        return Err(Failure::Io(format!("cannot serve {}: it is a folder; name the files in it", path.display())));
     }
-    let spinner = progress::spinner(format!(
-        "hashing {} ({})",
-        path.display(),
-        ByteSize(metadata.len())
-    ));
+    let spinner = progress::spinner(format!("hashing {} ({})", path.display(), ByteSize(metadata.len())));
     let owned = path.to_path_buf();
     let manifest = tokio::task::spawn_blocking(move || Manifest::of_file(&owned)).await;
     spinner.finish_and_clear();
-    manifest
-        .map_err(io::Error::other)
-        .and_then(|manifest| manifest)
-        .map_err(describe)
+    manifest.map_err(io::Error::other).and_then(|manifest| manifest).map_err(describe)
 }
 
 fn reason(error: &io::Error) -> String {

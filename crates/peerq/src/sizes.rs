@@ -44,13 +44,9 @@ impl FromStr for ByteSize {
 
     fn from_str(text: &str) -> Result<Self, SizeError> {
         let trimmed = text.trim();
-        let split = trimmed
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(trimmed.len());
+        let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
         let (number, unit) = trimmed.split_at(split);
-        let number: f64 = number
-            .parse()
-            .map_err(|_| SizeError::Number(text.to_owned()))?;
+        let number: f64 = number.parse().map_err(|_| SizeError::Number(text.to_owned()))?;
         let unit = unit.trim();
         let factor = UNITS
             .iter()
@@ -58,11 +54,7 @@ impl FromStr for ByteSize {
             .map(|(_, factor)| *factor as f64)
             .ok_or_else(|| SizeError::Unit(unit.to_owned()))?;
         let bytes = number * factor;
-        if bytes <= BYTES_MAX {
-            Ok(Self(bytes.round() as u64))
-        } else {
-            Err(SizeError::TooLarge(text.to_owned()))
-        }
+        if bytes <= BYTES_MAX { Ok(Self(bytes.round() as u64)) } else { Err(SizeError::TooLarge(text.to_owned())) }
     }
 }
 
@@ -91,11 +83,7 @@ pub(crate) fn rate(bytes_per_s: f64) -> String {
         value /= 1000.0;
         unit += 1;
     }
-    if unit == 0 {
-        format!("{value:.0} {}", units[unit])
-    } else {
-        format!("{value:.1} {}", units[unit])
-    }
+    if unit == 0 { format!("{value:.0} {}", units[unit]) } else { format!("{value:.1} {}", units[unit]) }
 }
 
 #[cfg(test)]
@@ -119,20 +107,10 @@ mod tests {
     #[test]
     fn a_bad_size_says_what_is_bad() {
         for text in ["", "MiB", "1.2.3MB", "-1"] {
-            assert_eq!(
-                text.parse::<ByteSize>(),
-                Err(SizeError::Number(text.to_owned())),
-                "{text}"
-            );
+            assert_eq!(text.parse::<ByteSize>(), Err(SizeError::Number(text.to_owned())), "{text}");
         }
-        assert_eq!(
-            "5 furlongs".parse::<ByteSize>(),
-            Err(SizeError::Unit("furlongs".to_owned()))
-        );
-        assert_eq!(
-            "9000000TiB".parse::<ByteSize>(),
-            Err(SizeError::TooLarge("9000000TiB".to_owned()))
-        );
+        assert_eq!("5 furlongs".parse::<ByteSize>(), Err(SizeError::Unit("furlongs".to_owned())));
+        assert_eq!("9000000TiB".parse::<ByteSize>(), Err(SizeError::TooLarge("9000000TiB".to_owned())));
     }
 
     #[test]

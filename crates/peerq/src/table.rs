@@ -16,13 +16,7 @@ pub(crate) struct Table {
 impl Table {
     /// An empty table with these headings.
     pub(crate) fn new<const N: usize>(columns: [(&str, Align); N]) -> Self {
-        Self {
-            columns: columns
-                .iter()
-                .map(|(name, align)| ((*name).to_owned(), *align))
-                .collect(),
-            rows: Vec::new(),
-        }
+        Self { columns: columns.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect(), rows: Vec::new() }
     }
 
     /// Adds a row; missing cells stay empty, surplus ones are dropped.
@@ -37,24 +31,17 @@ impl Table {
         let headings: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
         let all = || std::iter::once(&headings).chain(&self.rows);
         let widths: Vec<usize> = (0..self.columns.len())
-            .map(|column| {
-                all()
-                    .map(|row| row[column].chars().count())
-                    .max()
-                    .unwrap_or(0)
-            })
+            .map(|column| all().map(|row| row[column].chars().count()).max().unwrap_or(0))
             .collect();
         let lines: Vec<String> = all().map(|row| self.line(row, &widths)).collect();
         lines.join("\n")
     }
 
     fn line(&self, row: &[String], widths: &[usize]) -> String {
-        let cells = row.iter().zip(widths).zip(&self.columns).map(
-            |((cell, &width), (_, align))| match align {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
-            },
-        );
+        let cells = row.iter().zip(widths).zip(&self.columns).map(|((cell, &width), (_, align))| match align {
+            Align::Left => format!("{cell:<width$}"),
+            Align::Right => format!("{cell:>width$}"),
+        });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     }
 }
@@ -65,16 +52,9 @@ mod tests {
 
     #[test]
     fn columns_line_up_and_lines_end_without_blanks() {
-        let mut table = Table::new([
-            ("name", Align::Left),
-            ("n", Align::Right),
-            ("note", Align::Left),
-        ]);
+        let mut table = Table::new([("name", Align::Left), ("n", Align::Right), ("note", Align::Left)]);
         table.row(["a".to_owned(), "10".to_owned(), String::new()]);
         table.row(["long name".to_owned(), "7".to_owned(), "x".to_owned()]);
-        assert_eq!(
-            table.render(),
-            "name        n  note\na          10\nlong name   7  x"
-        );
+        assert_eq!(table.render(), "name        n  note\na          10\nlong name   7  x");
     }
 }

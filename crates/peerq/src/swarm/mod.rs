@@ -78,27 +78,17 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::Io(format!("cannot make {}: {error}", folder.display())))?;
     }
-    let finished = or_interrupted(
-        "stopped; nothing is kept of an unfinished swarm",
-        run::swarm(&args),
-    )
-    .await?;
+    let finished = or_interrupted("stopped; nothing is kept of an unfinished swarm", run::swarm(&args)).await?;
     let json = output::to_json(&finished.document)?;
     if let Some(folder) = &args.keep {
         let path = folder.join("swarm.json");
         std::fs::write(&path, &json)
             .map_err(|error| Failure::Io(format!("cannot write {}: {error}", path.display())))?;
     }
-    output::line(&if args.json {
-        json
-    } else {
-        finished.document.tables(&finished.learned)
-    })?;
+    output::line(&if args.json { json } else { finished.document.tables(&finished.learned) })?;
     if finished.document.all_verified() {
         Ok(())
     } else {
-        Err(Failure::Check(
-            "a round did not end with the right file".to_owned(),
-        ))
+        Err(Failure::Check("a round did not end with the right file".to_owned()))
     }
 }

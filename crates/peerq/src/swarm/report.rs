@@ -93,12 +93,7 @@ pub(crate) struct Summary {
 impl Document {
     /// The document of these rounds.
     pub(crate) fn new(file_bytes: u64, peers: Vec<Peer>, rounds: Vec<Round>) -> Self {
-        let mut document = Self {
-            file_bytes,
-            peers,
-            rounds,
-            summary: BTreeMap::new(),
-        };
+        let mut document = Self { file_bytes, peers, rounds, summary: BTreeMap::new() };
         for policy in PolicyName::BOTH {
             let summary = document.summarise(policy);
             document.summary.insert(policy, summary);
@@ -113,16 +108,8 @@ impl Document {
 
     /// The rounds of `policy` that count: those after the learning ones, or all if there are no more.
     fn counted(&self, policy: PolicyName) -> Vec<&Round> {
-        let of_policy: Vec<&Round> = self
-            .rounds
-            .iter()
-            .filter(|round| round.policy == policy)
-            .collect();
-        let skip = if of_policy.len() > LEARNING_ROUNDS {
-            LEARNING_ROUNDS
-        } else {
-            0
-        };
+        let of_policy: Vec<&Round> = self.rounds.iter().filter(|round| round.policy == policy).collect();
+        let skip = if of_policy.len() > LEARNING_ROUNDS { LEARNING_ROUNDS } else { 0 };
         of_policy.into_iter().skip(skip).collect()
     }
 
@@ -131,21 +118,14 @@ impl Document {
         let seconds: Vec<f64> = counted.iter().map(|round| round.seconds).collect();
         let (mut all, mut hostile) = (0u64, 0u64);
         for peer in &self.peers {
-            let bytes: u64 = counted
-                .iter()
-                .filter_map(|round| round.bytes_by_peer.get(&peer.id))
-                .sum();
+            let bytes: u64 = counted.iter().filter_map(|round| round.bytes_by_peer.get(&peer.id)).sum();
             all += bytes;
             hostile += if peer.hostile { bytes } else { 0 };
         }
         Summary {
             p50_s: quantile(&seconds, 0.50),
             p99_s: quantile(&seconds, 0.99),
-            hostile_byte_share: if all == 0 {
-                0.0
-            } else {
-                hostile as f64 / all as f64
-            },
+            hostile_byte_share: if all == 0 { 0.0 } else { hostile as f64 / all as f64 },
         }
     }
 
@@ -166,18 +146,11 @@ impl Document {
         ]);
         for (policy, summary) in &self.summary {
             let of_policy = || self.rounds.iter().filter(|round| round.policy == *policy);
-            let worst = self
-                .counted(*policy)
-                .iter()
-                .map(|round| round.seconds)
-                .fold(0.0, f64::max);
+            let worst = self.counted(*policy).iter().map(|round| round.seconds).fold(0.0, f64::max);
             table.row([
                 policy.name().to_owned(),
                 of_policy().count().to_string(),
-                of_policy()
-                    .filter(|round| round.verified)
-                    .count()
-                    .to_string(),
+                of_policy().filter(|round| round.verified).count().to_string(),
                 format!("{:.2} s", summary.p50_s),
                 format!("{:.2} s", summary.p99_s),
                 format!("{worst:.2} s"),
@@ -185,10 +158,7 @@ impl Document {
             ]);
         }
         let counted = self.counted(PolicyName::Peerq).len();
-        format!(
-            "{}\ntimes and shares over the last {counted} rounds of each",
-            table.render()
-        )
+        format!("{}\ntimes and shares over the last {counted} rounds of each", table.render())
     }
 
     fn peer_table(&self, learned: &[Option<PeerSnapshot>]) -> String {
@@ -208,12 +178,7 @@ impl Document {
             let view = learned.get(index).and_then(Option::as_ref);
             let sent = |policy| {
                 let of_policy = self.rounds.iter().filter(|round| round.policy == policy);
-                ByteSize(
-                    of_policy
-                        .filter_map(|round| round.bytes_by_peer.get(&peer.id))
-                        .sum(),
-                )
-                .to_string()
+                ByteSize(of_policy.filter_map(|round| round.bytes_by_peer.get(&peer.id)).sum()).to_string()
             };
             let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
             table.row([
@@ -222,14 +187,8 @@ impl Document {
                 rate(peer.rate_bytes_per_s as f64),
                 format!("{:.1} ms", peer.delay_ms),
                 or_dash(view.and_then(|view| view.throughput_bps).map(rate)),
-                or_dash(
-                    view.and_then(|view| view.rtt_ms)
-                        .map(|ms| format!("{ms:.1} ms")),
-                ),
-                or_dash(
-                    view.and_then(|view| view.reliability)
-                        .map(|share| format!("{share:.2}")),
-                ),
+                or_dash(view.and_then(|view| view.rtt_ms).map(|ms| format!("{ms:.1} ms"))),
+                or_dash(view.and_then(|view| view.reliability).map(|share| format!("{share:.2}"))),
                 sent(PolicyName::Peerq),
                 sent(PolicyName::RoundRobin),
                 standing(view),
@@ -261,10 +220,7 @@ fn quantile(values: &[f64], share: f64) -> f64 {
         return 0.0;
     };
     let place = share.clamp(0.0, 1.0) * last as f64;
-    let (below, above) = (
-        sorted[place.floor() as usize],
-        sorted[place.ceil() as usize],
-    );
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
     below + (above - below) * place.fract()
 }
 
@@ -273,38 +229,19 @@ mod tests {
     use super::*;
 
     fn peer(id: &str, hostile: bool) -> Peer {
-        Peer {
-            id: id.to_owned(),
-            kind: "honest",
-            rate_bytes_per_s: 1,
-            delay_ms: 1.0,
-            hostile,
-        }
+        Peer { id: id.to_owned(), kind: "honest", rate_bytes_per_s: 1, delay_ms: 1.0, hostile }
     }
 
     fn round(policy: PolicyName, number: usize, seconds: f64, bad: u64) -> Round {
         let bytes_by_peer = [("good".to_owned(), 90), ("bad".to_owned(), bad)].into();
-        Round {
-            policy,
-            round: number,
-            seconds,
-            verified: true,
-            bytes_by_peer,
-        }
+        Round { policy, round: number, seconds, verified: true, bytes_by_peer }
     }
 
     #[test]
     fn learning_rounds_stay_out_of_the_summary() {
         let rounds = [(100.0, 900), (100.0, 900), (1.0, 10), (3.0, 10)];
-        let rounds = rounds
-            .iter()
-            .enumerate()
-            .map(|(i, (s, b))| round(PolicyName::Peerq, i + 1, *s, *b));
-        let document = Document::new(
-            100,
-            vec![peer("good", false), peer("bad", true)],
-            rounds.collect(),
-        );
+        let rounds = rounds.iter().enumerate().map(|(i, (s, b))| round(PolicyName::Peerq, i + 1, *s, *b));
+        let document = Document::new(100, vec![peer("good", false), peer("bad", true)], rounds.collect());
         let summary = document.summary[&PolicyName::Peerq];
         assert_eq!(summary.p50_s, 2.0);
         assert!((summary.hostile_byte_share - 0.1).abs() < 1e-9);
@@ -312,21 +249,13 @@ mod tests {
 
     #[test]
     fn a_run_too_short_to_leave_rounds_out_counts_all() {
-        let document = Document::new(
-            1,
-            Vec::new(),
-            vec![round(PolicyName::RoundRobin, 1, 5.0, 0)],
-        );
+        let document = Document::new(1, Vec::new(), vec![round(PolicyName::RoundRobin, 1, 5.0, 0)]);
         assert_eq!(document.summary[&PolicyName::RoundRobin].p99_s, 5.0);
     }
 
     #[test]
     fn the_json_names_are_those_that_readers_rely_on() {
-        let document = Document::new(
-            1,
-            vec![peer("a", false)],
-            vec![round(PolicyName::RoundRobin, 1, 5.0, 0)],
-        );
+        let document = Document::new(1, vec![peer("a", false)], vec![round(PolicyName::RoundRobin, 1, 5.0, 0)]);
         let json = serde_json::to_value(&document).expect("serialises");
         assert_eq!(json["rounds"][0]["policy"], "round-robin");
         assert_eq!(json["summary"]["round-robin"]["p50_s"], 5.0);

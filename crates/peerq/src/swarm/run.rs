@@ -52,22 +52,14 @@ pub(crate) async fn swarm(args: &Args) -> Result<Finished, Failure> {
     for number in 1..=args.rounds as usize {
         for policy in PolicyName::BOTH {
             let bar = progress::bytes(swarm.manifest.total_length());
-            bar.set_prefix(format!(
-                "{:<11} {number:>2}/{} ",
-                policy.name(),
-                args.rounds
-            ));
+            bar.set_prefix(format!("{:<11} {number:>2}/{} ", policy.name(), args.rounds));
             rounds.push(swarm.round(policy, number, &selector, &bar).await);
         }
     }
     if let Some(keep) = &args.keep {
         swarm.keep_last(&rounds, keep)?;
     }
-    let learned = swarm
-        .nodes
-        .iter()
-        .map(|running| selector.peer_snapshot(&running.node.peer_id()))
-        .collect();
+    let learned = swarm.nodes.iter().map(|running| selector.peer_snapshot(&running.node.peer_id())).collect();
     let document = swarm.document(rounds);
     for running in swarm.nodes {
         running.node.shutdown().await;
@@ -77,10 +69,7 @@ pub(crate) async fn swarm(args: &Args) -> Result<Finished, Failure> {
 
 /// A selector whose draws follow the seed but whose clock is the real one.
 fn selector(seed: u64) -> Arc<PeerSelector> {
-    Arc::new(PeerSelector::new(SelectorConfig {
-        rng_seed: Some(seed),
-        ..SelectorConfig::default()
-    }))
+    Arc::new(PeerSelector::new(SelectorConfig { rng_seed: Some(seed), ..SelectorConfig::default() }))
 }
 
 /// A node and how it was drawn.
@@ -116,38 +105,28 @@ impl Swarm {
         spinner.finish_and_clear();
         let client = Arc::new(make_identity(&world::client_identity(args.seed))?);
         let id = manifest.id();
-        Ok(Self {
-            nodes,
-            client,
-            source,
-            manifest,
-            id,
-            entry,
-            range_timeout,
-            folder,
-        })
+        Ok(Self { nodes, client, source, manifest, id, entry, range_timeout, folder })
     }
 
     /// One download over connections of its own. A download that fails is an unverified round.
-    async fn round(
-        &self,
-        policy: PolicyName,
-        number: usize,
-        selector: &Arc<PeerSelector>,
-        bar: &ProgressBar,
-    ) -> Round {
+    ///
+    /// The time runs from the request for the file to the file in place: finding and asking its holders is
+    /// part of it, joining the network before is not.
+    async fn round(&self, policy: PolicyName, number: usize, selector: &Arc<PeerSelector>, bar: &ProgressBar) -> Round {
         let before: Vec<u64> = self.served().collect();
         let output = self.output(policy, number);
-        let begun = Instant::now();
-        let result = self.download(policy, &output, selector, bar).await;
-        let seconds = begun.elapsed().as_secs_f64();
+        let (result, seconds) = match self.join().await {
+            Ok(fetcher) => {
+                let begun = Instant::now();
+                let result = self.download(&fetcher, policy, &output, selector, bar).await;
+                (result, begun.elapsed().as_secs_f64())
+            }
+            Err(message) => (Err(message), 0.0),
+        };
         let verified = match result {
             Ok(()) => self.source.matches(&output).await,
             Err(message) => {
-                eprintln!(
-                    "warning: {} round {number} failed: {message}",
-                    policy.name()
-                );
+                eprintln!("warning: {} round {number} failed: {message}", policy.name());
                 false
             }
         };
@@ -156,45 +135,34 @@ impl Swarm {
         self.drop_previous(policy, number);
         let sent = self.nodes.iter().zip(before).zip(self.served());
         let bytes_by_peer: BTreeMap<String, u64> = sent
-            .map(|((running, before), after)| {
-                (
-                    running.node.peer_id().to_hex(),
-                    after.saturating_sub(before),
-                )
-            })
+            .map(|((running, before), after)| (running.node.peer_id().to_hex(), after.saturating_sub(before)))
             .filter(|(_, bytes)| *bytes > 0)
             .collect();
-        Round {
-            policy,
-            round: number,
-            seconds,
-            verified,
-            bytes_by_peer,
-        }
+        Round { policy, round: number, seconds, verified, bytes_by_peer }
+    }
+
+    /// A client that has just joined the network: a fresh pool and what the DHT told it.
+    async fn join(&self) -> Result<Fetcher, String> {
+        let pool = Pool::new(Arc::clone(&self.client), PoolConfig::default());
+        let discovery = Discovery::client(Arc::clone(&pool));
+        discovery.bootstrap(&self.entry).await.map_err(|error| error.to_string())?;
+        let locator = Locator::new(self.client.peer_id(), Vec::new(), Some(discovery));
+        Ok(Fetcher::new(pool).with_locator(Arc::new(locator)))
     }
 
     async fn download(
         &self,
+        fetcher: &Fetcher,
         policy: PolicyName,
         output: &Path,
         selector: &Arc<PeerSelector>,
         bar: &ProgressBar,
     ) -> Result<(), String> {
-        let pool = Pool::new(Arc::clone(&self.client), PoolConfig::default());
-        let discovery = Discovery::client(Arc::clone(&pool));
-        discovery
-            .bootstrap(&self.entry)
-            .await
-            .map_err(|error| error.to_string())?;
-        let locator = Locator::new(self.client.peer_id(), Vec::new(), Some(discovery));
         let policy = match policy {
             PolicyName::Peerq => Policy::Peerq(Arc::clone(selector)),
             PolicyName::RoundRobin => Policy::RoundRobin,
         };
-        let options = FetchOptions::new(self.id, output)
-            .policy(policy)
-            .range_timeout(self.range_timeout);
-        let fetcher = Fetcher::new(pool).with_locator(Arc::new(locator));
+        let options = FetchOptions::new(self.id, output).policy(policy).range_timeout(self.range_timeout);
         let handle = fetcher.fetch(options);
         let mut snapshots = handle.progress();
         let joined = handle.join();
@@ -212,15 +180,11 @@ impl Swarm {
     }
 
     fn served(&self) -> impl Iterator<Item = u64> + '_ {
-        self.nodes
-            .iter()
-            .map(|running| running.node.stats().bytes_served)
+        self.nodes.iter().map(|running| running.node.stats().bytes_served)
     }
 
     fn output(&self, policy: PolicyName, number: usize) -> PathBuf {
-        self.folder
-            .path()
-            .join(format!("{}-{number}.bin", policy.name()))
+        self.folder.path().join(format!("{}-{number}.bin", policy.name()))
     }
 
     /// Only the last download of each policy stays on disk.
@@ -236,18 +200,14 @@ impl Swarm {
                 continue;
             };
             let target = keep.join(format!("{}.bin", policy.name()));
-            std::fs::copy(self.output(policy, last.round), &target).map_err(|error| {
-                Failure::Io(format!("cannot keep {}: {error}", target.display()))
-            })?;
+            std::fs::copy(self.output(policy, last.round), &target)
+                .map_err(|error| Failure::Io(format!("cannot keep {}: {error}", target.display())))?;
         }
         Ok(())
     }
 
     fn document(&self, rounds: Vec<Round>) -> Document {
-        let peers = self
-            .nodes
-            .iter()
-            .map(|running| Peer::new(running.node.peer_id().to_hex(), &running.plan));
+        let peers = self.nodes.iter().map(|running| Peer::new(running.node.peer_id().to_hex(), &running.plan));
         Document::new(self.manifest.total_length(), peers.collect(), rounds)
     }
 }
@@ -277,17 +237,10 @@ async fn start_nodes(
         started.push((place, Running { node, plan }));
     }
     for (_, running) in &started {
-        running
-            .node
-            .announce()
-            .await
-            .map_err(|error| Failure::Io(format!("cannot announce the file: {error}")))?;
+        running.node.announce().await.map_err(|error| Failure::Io(format!("cannot announce the file: {error}")))?;
     }
     started.sort_by_key(|(place, _)| *place);
-    Ok((
-        started.into_iter().map(|(_, running)| running).collect(),
-        entry,
-    ))
+    Ok((started.into_iter().map(|(_, running)| running).collect(), entry))
 }
 
 fn make_identity(seed: &[u8]) -> Result<Identity, Failure> {
@@ -299,11 +252,7 @@ fn make_identity(seed: &[u8]) -> Result<Identity, Failure> {
 /// the honest; longer only lengthens how long a silent peer is waited for.
 fn range_timeout(plans: &[PeerPlan], chunk_bytes: u32) -> Duration {
     let honest = plans.iter().filter(|plan| !plan.kind.is_hostile());
-    let slowest = honest
-        .map(|plan| plan.rate_bytes_per_s)
-        .min()
-        .unwrap_or(1)
-        .max(1);
+    let slowest = honest.map(|plan| plan.rate_bytes_per_s).min().unwrap_or(1).max(1);
     let seconds = CHUNKS_AT_ONCE * f64::from(chunk_bytes) / slowest as f64;
     Duration::from_secs_f64(1.5 * seconds + 0.5)
 }
@@ -316,17 +265,10 @@ mod tests {
     fn the_timeout_lets_the_slowest_honest_peer_finish_what_it_is_asked() {
         for seed in 0..50 {
             let plans = world::draw(seed, 8, 2);
-            let slowest = plans
-                .iter()
-                .filter(|plan| !plan.kind.is_hostile())
-                .map(|plan| plan.rate_bytes_per_s)
-                .min();
+            let slowest = plans.iter().filter(|plan| !plan.kind.is_hostile()).map(|plan| plan.rate_bytes_per_s).min();
             let needed = CHUNKS_AT_ONCE * 262_144.0 / slowest.unwrap_or(1) as f64;
             let timeout = range_timeout(&plans, 262_144).as_secs_f64();
-            assert!(
-                timeout > needed && timeout < 5.0,
-                "seed {seed}: {timeout} for {needed}"
-            );
+            assert!(timeout > needed && timeout < 5.0, "seed {seed}: {timeout} for {needed}");
         }
     }
 }

@@ -39,30 +39,19 @@ impl Source {
         let target = path.clone();
         let sha256 = blocking(move || make(&target, size, seed))
             .await
-            .map_err(|error| {
-                Failure::Io(format!(
-                    "cannot write {size} bytes to {}: {error}",
-                    path.display()
-                ))
-            })?;
+            .map_err(|error| Failure::Io(format!("cannot write {size} bytes to {}: {error}", path.display())))?;
         Ok(Self { path, sha256 })
     }
 
     /// Whether the file at `path` is the source's equal. A missing or unreadable file is not.
     pub(crate) async fn matches(&self, path: &Path) -> bool {
         let path = path.to_path_buf();
-        blocking(move || sha256(&path))
-            .await
-            .is_ok_and(|hash| hash == self.sha256)
+        blocking(move || sha256(&path)).await.is_ok_and(|hash| hash == self.sha256)
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(io::Error::other)?
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
 }
 
 fn make(path: &Path, size: u64, seed: u64) -> io::Result<[u8; 32]> {

@@ -68,10 +68,9 @@ impl Kind {
         match self {
             Self::Honest => Fault::None,
             Self::Corrupts => Fault::CorruptBytes,
-            Self::Dribbles => Fault::DribbleAfter {
-                bytes: file_bytes / DRIBBLE_AFTER_PART,
-                rate_bytes_per_s: DRIBBLE_BYTES_PER_S,
-            },
+            Self::Dribbles => {
+                Fault::DribbleAfter { bytes: file_bytes / DRIBBLE_AFTER_PART, rate_bytes_per_s: DRIBBLE_BYTES_PER_S }
+            }
             Self::Silent => Fault::SilentAfterAccept,
         }
     }
@@ -92,10 +91,7 @@ pub(crate) struct PeerPlan {
 impl PeerPlan {
     /// Its link.
     pub(crate) fn link(&self) -> LinkShape {
-        LinkShape {
-            rate_bytes_per_s: Some(self.rate_bytes_per_s),
-            delay: self.delay,
-        }
+        LinkShape { rate_bytes_per_s: Some(self.rate_bytes_per_s), delay: self.delay }
     }
 }
 
@@ -117,11 +113,7 @@ pub(crate) fn draw(seed: u64, peers: usize, hostile: usize) -> Vec<PeerPlan> {
     for index in 0..hostile {
         let kind = HOSTILE[(first + index) % HOSTILE.len()];
         let weight = dice.log_uniform(SPREAD.powf(0.75), SPREAD);
-        drawn.push((
-            kind,
-            weight,
-            dice.log_uniform(DELAY_ATTRACTIVE.0, DELAY_ATTRACTIVE.1),
-        ));
+        drawn.push((kind, weight, dice.log_uniform(DELAY_ATTRACTIVE.0, DELAY_ATTRACTIVE.1)));
     }
     let total = dice.uniform(TOTAL_OF_EIGHT.0, TOTAL_OF_EIGHT.1) * peers as f64 / 8.0;
     let unit = total.min(TOTAL_MAX) / drawn.iter().map(|(_, weight, _)| weight).sum::<f64>();
@@ -205,25 +197,15 @@ mod tests {
         for seed in 0..200 {
             let world = draw(seed, 8, 3);
             let rates = |hostile: bool| {
-                world
-                    .iter()
-                    .filter(move |p| p.kind.is_hostile() == hostile)
-                    .map(|p| p.rate_bytes_per_s as f64)
+                world.iter().filter(move |p| p.kind.is_hostile() == hostile).map(|p| p.rate_bytes_per_s as f64)
             };
             let total: f64 = world.iter().map(|p| p.rate_bytes_per_s as f64).sum();
             assert!((89e6..=111e6).contains(&total), "seed {seed}: {total}");
-            let (low, high) =
-                rates(false).fold((f64::MAX, 0.0f64), |(l, h), r| (l.min(r), h.max(r)));
+            let (low, high) = rates(false).fold((f64::MAX, 0.0f64), |(l, h), r| (l.min(r), h.max(r)));
             assert!(high / low > 10.0, "seed {seed}: {low} to {high}");
-            assert!(
-                rates(true).all(|rate| rate > high / 3.0),
-                "seed {seed}: a hostile peer looks slow"
-            );
+            assert!(rates(true).all(|rate| rate > high / 3.0), "seed {seed}: a hostile peer looks slow");
             for kind in HOSTILE {
-                assert!(
-                    world.iter().any(|p| p.kind == kind),
-                    "seed {seed} lacks {kind:?}"
-                );
+                assert!(world.iter().any(|p| p.kind == kind), "seed {seed} lacks {kind:?}");
             }
         }
     }
