@@ -122,7 +122,7 @@ impl PeerSelector {
             record.leases.confirm(count);
         }
         inner.sync_leases(slot, now);
-        inner.engine.handle(*peer.as_bytes(), Fact::Sent { requests: count }, now);
+        inner.engine.handle_at(slot, Fact::Sent { requests: count }, now);
     }
 
     /// Takes in churn of the connected pool (spec §5.4). Adding a banned peer lifts its ban; a removed peer keeps its record.
@@ -135,8 +135,8 @@ impl PeerSelector {
                 if let Some(record) = &mut inner.records[slot.index()] {
                     record.connect(*addr);
                 }
-                inner.engine.handle(*peer_id.as_bytes(), Fact::Readmitted, now);
-                inner.engine.handle(*peer_id.as_bytes(), Fact::Connected, now);
+                inner.engine.handle_at(slot, Fact::Readmitted, now);
+                inner.engine.handle_at(slot, Fact::Connected, now);
             }
             PoolEvent::PeerRemoved { peer_id, reason } => {
                 let banned = *reason == PoolRemovalReason::Banned;
@@ -147,11 +147,10 @@ impl PeerSelector {
                 if let Some(record) = &mut inner.records[slot.index()] {
                     record.disconnect();
                 }
-                let key = *peer_id.as_bytes();
-                inner.engine.handle(key, Fact::Disconnected, now);
-                inner.engine.handle(key, Fact::Reached(path_of(None)), now);
+                inner.engine.handle_at(slot, Fact::Disconnected, now);
+                inner.engine.handle_at(slot, Fact::Reached(path_of(None)), now);
                 if banned {
-                    inner.engine.handle(key, Fact::Banned, now);
+                    inner.engine.handle_at(slot, Fact::Banned, now);
                 }
             }
         }
@@ -409,12 +408,12 @@ impl Inner {
         if let Some(record) = &mut self.records[slot.index()] {
             record.class = Some(class);
         }
-        self.engine.handle(self.engine.key(slot), Fact::Reached(path_of(Some(class))), now);
+        self.engine.handle_at(slot, Fact::Reached(path_of(Some(class))), now);
     }
 
     fn learn(&mut self, slot: Slot, content: Slot, outcome: &TransferOutcome, now: Time) {
         let confirmed = self.engine.has_pending(slot);
-        self.engine.handle(*outcome.peer_id.as_bytes(), Fact::Ended(outcome.delivery()), now);
+        self.engine.handle_at(slot, Fact::Ended(outcome.delivery()), now);
         let lessee = self.lessee(content);
         let Some(record) = self.records[slot.index()].as_mut() else { return };
         record.last_outcome_at = Some(outcome.at);

@@ -163,20 +163,26 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// The admission is refused, and the fact lost, only while every known peer has a live link.
     pub fn handle(&mut self, peer: K, fact: Fact, now: Time) -> Admission {
         let admission = self.admit(peer);
-        let Some(slot) = admission.slot() else { return admission };
+        if let Some(slot) = admission.slot() {
+            self.handle_at(slot, fact, now);
+        }
+        admission
+    }
+
+    /// Takes in one fact about the peer behind a handle: spares the look-up.
+    pub fn handle_at(&mut self, slot: Slot, fact: Fact, now: Time) {
         let before = self.peers.value(slot).proof.standing();
         self.apply(slot, fact, now);
-        self.settle(peer, slot, before);
-        admission
+        self.settle(slot, before);
     }
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
         let decisions = self.decisions;
-        let prior = self.population.prior(self.peers.value(slot).path);
+        let class = self.population.concurrency(self.peers.value(slot).path);
         let peer = self.peers.value_mut(slot);
         match fact {
             Fact::Sent { requests } => peer.pending.sent(requests, now),
-            Fact::Ended(delivery) => peer.ended(&delivery, &prior, now, decisions),
+            Fact::Ended(delivery) => peer.ended(&delivery, class, now, decisions),
             Fact::Connected => peer.connected = true,
             Fact::Disconnected => peer.connected = false,
             Fact::Banned => peer.proof.set_banned(true),
@@ -189,7 +195,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         }
         let peer = self.peers.value_mut(slot);
         if matches!(fact, Fact::Ended(_)) {
-            let vote = peer.current_vote(&prior);
+            let vote = peer.current_vote(class);
             let before = (peer.path, peer.vote);
             peer.vote = vote;
             self.population.revote(before, (before.0, vote));
@@ -197,7 +203,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// Keeps what follows from a changed record: its place in the table, its proof, the event.
-    fn settle(&mut self, key: K, slot: Slot, before: Standing) {
+    fn settle(&mut self, slot: Slot, before: Standing) {
+        let key = self.peers.key(slot);
         let peer = self.peers.value(slot);
         let (tier, proof) = (peer.tier(), peer.proof);
         self.peers.touch(slot, tier);
@@ -325,7 +332,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             offences: peer.proof.offences(),
             pending,
             in_flight: pending.saturating_add(peer.reserved),
-            limit: peer.limit(&self.population.prior(peer.path)),
+            limit: peer.limit(self.population.concurrency(peer.path)),
             standing: peer.proof.standing(),
             cooling: peer.cooling.is_on(now, self.decisions),
             connected: peer.connected,

@@ -51,9 +51,9 @@ impl Peer {
         self.pending.len().saturating_add(self.reserved)
     }
 
-    /// Recommended most in flight, at least 1: its own, or that of its class.
-    pub(crate) fn limit(&self, prior: &Prior) -> u32 {
-        self.saturation.as_ref().map_or(prior.concurrency, Saturation::limit)
+    /// Recommended most in flight, at least 1: its own, or that of its `class`.
+    pub(crate) fn limit(&self, class: u32) -> u32 {
+        self.saturation.as_ref().map_or(class, Saturation::limit)
     }
 
     /// What is lost by forgetting it.
@@ -62,15 +62,15 @@ impl Peer {
             Tier::Pinned
         } else if self.reserved > 0 || !self.pending.is_empty() {
             Tier::Busy
-        } else if self.samples > 0 {
+        } else if self.delivered.slowness().is_some() {
             Tier::Measured
         } else {
             Tier::Cold
         }
     }
 
-    /// Learns from the end of a request; `decision` decisions had been made.
-    pub(crate) fn ended(&mut self, delivery: &Delivery, prior: &Prior, now: Time, decision: u64) {
+    /// Learns from the end of a request; `class` is the concurrency of its class, `decision` decisions had been made.
+    pub(crate) fn ended(&mut self, delivery: &Delivery, class: u32, now: Time, decision: u64) {
         let in_flight = self.in_flight(now);
         let pending = self.pending.len();
         let dispatch = self.pending.settle(delivery.elapsed, now);
@@ -94,7 +94,7 @@ impl Peer {
             _ => {}
         }
         if let Some(sample) = Sample::of(delivery) {
-            self.delivered_body(&sample, load, prior);
+            self.delivered_body(&sample, load, class);
         } else if let Some(at_least) = Sample::censored(delivery) {
             let slower = |known: Slowness| at_least.whole() > known;
             if self.delivered.slowness().is_none_or(slower) {
@@ -104,9 +104,9 @@ impl Peer {
         self.forecast = None;
     }
 
-    fn delivered_body(&mut self, sample: &Sample, load: Load, prior: &Prior) {
+    fn delivered_body(&mut self, sample: &Sample, load: Load, class: u32) {
         let changed = self.delivered.observe(sample);
-        let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(prior.concurrency));
+        let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
         if changed {
             saturation.world_changed();
         }
@@ -114,8 +114,8 @@ impl Peer {
     }
 
     /// Its vote in the population, as of now.
-    pub(crate) fn current_vote(&self, prior: &Prior) -> Vote {
-        Vote::of(&self.delivered, self.limit(prior))
+    pub(crate) fn current_vote(&self, class: u32) -> Vote {
+        Vote::of(&self.delivered, self.limit(class))
     }
 
     /// What one more request would be made of.
@@ -136,7 +136,7 @@ impl Peer {
             forecast,
             reliability: self.reliability.cautious() as f32,
             in_flight: self.in_flight(now),
-            limit: self.limit(prior),
+            limit: self.limit(prior.concurrency),
             oldest_pending_s: self.pending.oldest().map_or(0.0, |at| now.since(at).as_secs_f64() as f32),
             standing,
             cooling: self.cooling.is_on(now, decision),

@@ -20,7 +20,7 @@ use crate::seed::Seed;
 /// What the table would lose by forgetting an entry, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Nothing was learned and nothing is under way.
+    /// It never delivered anything and nothing is under way.
     Cold,
     /// There is a record of deliveries.
     Measured,
