@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dig_peer_selector::{PeerSelector, PeerSnapshot, SelectorConfig};
+use futures::future::try_join_all;
 use indicatif::ProgressBar;
 use peerq_dig::discovery::Locator;
 use peerq_dig::fetch::{FetchOptions, Fetcher, Policy};
@@ -212,35 +213,44 @@ impl Swarm {
     }
 }
 
-/// Starts and announces every node; honest ones first, since the others join through them.
+/// Starts and announces every node, and names those through which a client joins. The first honest node
+/// comes up alone, the others join through it at once.
 async fn start_nodes(
     plans: Vec<PeerPlan>,
     path: &Path,
     manifest: &Arc<Manifest>,
 ) -> Result<(Vec<Running>, Vec<PeerAddr>), Failure> {
-    let mut order: Vec<(usize, PeerPlan)> = plans.into_iter().enumerate().collect();
-    order.sort_by_key(|(_, plan)| plan.kind.is_hostile());
-    let mut entry: Vec<PeerAddr> = Vec::new();
-    let mut started = Vec::new();
-    for (place, plan) in order {
-        let node = Node::builder(Arc::new(make_identity(&plan.identity_seed)?))
-            .link(plan.link())
-            .fault(plan.kind.fault(manifest.total_length()))
-            .bootstrap(entry.clone())
-            .share_prepared(path, Arc::clone(manifest))
-            .start()
-            .await
-            .map_err(|error| Failure::Io(format!("cannot start a node: {error}")))?;
-        if entry.len() < BOOTSTRAP_PEERS && !plan.kind.is_hostile() {
-            entry.push(node.peer_addr());
-        }
-        started.push((place, Running { node, plan }));
-    }
-    for (_, running) in &started {
-        running.node.announce().await.map_err(|error| Failure::Io(format!("cannot announce the file: {error}")))?;
-    }
-    started.sort_by_key(|(place, _)| *place);
-    Ok((started.into_iter().map(|(_, running)| running).collect(), entry))
+    let mut waiting = plans;
+    let first_place = waiting.iter().position(|plan| !plan.kind.is_hostile()).unwrap_or(0);
+    let first_plan = waiting.remove(first_place);
+    let first = start_node(&first_plan, path, manifest, Vec::new()).await?;
+    let entry = [first.peer_addr()];
+    let joined = try_join_all(waiting.iter().map(|plan| start_node(plan, path, manifest, entry.to_vec()))).await?;
+    let joined = joined.into_iter().zip(waiting).map(|(node, plan)| Running { node, plan });
+    let mut nodes: Vec<Running> = joined.collect();
+    nodes.insert(first_place, Running { node: first, plan: first_plan });
+    try_join_all(nodes.iter().map(|running| running.node.announce()))
+        .await
+        .map_err(|error| Failure::Io(format!("cannot announce the file: {error}")))?;
+    let honest = nodes.iter().filter(|running| !running.plan.kind.is_hostile());
+    let entry = honest.take(BOOTSTRAP_PEERS).map(|running| running.node.peer_addr()).collect();
+    Ok((nodes, entry))
+}
+
+async fn start_node(
+    plan: &PeerPlan,
+    path: &Path,
+    manifest: &Arc<Manifest>,
+    entry: Vec<PeerAddr>,
+) -> Result<Node, Failure> {
+    Node::builder(Arc::new(make_identity(&plan.identity_seed)?))
+        .link(plan.link())
+        .fault(plan.kind.fault(manifest.total_length()))
+        .bootstrap(entry)
+        .share_prepared(path, Arc::clone(manifest))
+        .start()
+        .await
+        .map_err(|error| Failure::Io(format!("cannot start a node: {error}")))
 }
 
 fn make_identity(seed: &[u8]) -> Result<Identity, Failure> {

@@ -3,7 +3,7 @@
 //! Same seed and counts, same world, on every platform. The draws:
 //! - **Rates** are log-uniform. The slowest honest peer has weight 1, the fastest [`SPREAD`]; each of the
 //!   others is drawn from its own equal part of the range between, so that no world is all slow or all
-//!   fast. All are scaled so that the links add up to 90–110 MB/s for eight peers (in proportion for other
+//!   fast. All are scaled so that the links add up to 110–130 MB/s for eight peers (in proportion for other
 //!   counts, at most [`TOTAL_MAX`]).
 //! - **Delays** are log-uniform from 1 to 80 ms, one way.
 //! - **Hostile peers look attractive**: a rate from the top quarter of the range and at most 5 ms delay.
@@ -20,10 +20,10 @@ const SPREAD: f64 = 11.0;
 
 /// What the links of eight peers add up to, bytes per second: enough for rounds of seconds, and under what
 /// two cores can carry when both ends of every transfer run on them (about 200 MB/s).
-const TOTAL_OF_EIGHT: (f64, f64) = (90e6, 110e6);
+const TOTAL_OF_EIGHT: (f64, f64) = (110e6, 130e6);
 
 /// Bound on the sum of all links, bytes per second, so that the links and not the processor are the limit.
-const TOTAL_MAX: f64 = 120e6;
+const TOTAL_MAX: f64 = 150e6;
 
 /// One-way delays of honest peers, seconds.
 const DELAY: (f64, f64) = (0.001, 0.080);
@@ -200,7 +200,7 @@ mod tests {
                 world.iter().filter(move |p| p.kind.is_hostile() == hostile).map(|p| p.rate_bytes_per_s as f64)
             };
             let total: f64 = world.iter().map(|p| p.rate_bytes_per_s as f64).sum();
-            assert!((89e6..=111e6).contains(&total), "seed {seed}: {total}");
+            assert!((109e6..=131e6).contains(&total), "seed {seed}: {total}");
             let (low, high) = rates(false).fold((f64::MAX, 0.0f64), |(l, h), r| (l.min(r), h.max(r)));
             assert!(high / low > 10.0, "seed {seed}: {low} to {high}");
             assert!(rates(true).all(|rate| rate > high / 3.0), "seed {seed}: a hostile peer looks slow");
