@@ -196,11 +196,7 @@ pub struct Fetcher {
 impl Fetcher {
     /// A fetcher that knows only the holders that each fetch names.
     pub fn new(pool: Arc<Pool>) -> Self {
-        Fetcher {
-            pool,
-            locator: None,
-            forwarders: Mutex::default(),
-        }
+        Fetcher { pool, locator: None, forwarders: Mutex::default() }
     }
 
     /// Finds holders in the DHT as well.
@@ -225,24 +221,13 @@ impl Fetcher {
         let (pool, locator) = (self.pool.clone(), self.locator.clone());
         FetchHandle::spawn(move |commands, progress| {
             let paused = options.start_paused;
-            run::Run {
-                pool,
-                locator,
-                options,
-                commands,
-                progress,
-                paused,
-            }
-            .run()
+            run::Run { pool, locator, options, commands, progress, paused }.run()
         })
     }
 
     /// The selector learns what happens to connections as long as this fetcher and the selector live.
     fn forward_events_to(&self, selector: &Arc<PeerSelector>) {
-        let mut forwarders = self
-            .forwarders
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut forwarders = self.forwarders.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         forwarders.retain(events::Forwarder::is_alive);
         if !forwarders.iter().any(|f| f.serves(selector)) {
             forwarders.push(events::Forwarder::start(&self.pool, selector));
@@ -252,19 +237,9 @@ impl Fetcher {
 
 /// The request for a span of `content`, without layout, which the manifest has settled already.
 fn request(content: &ContentId, offset: u64, length: u64) -> Option<RangeRequest> {
-    let ContentId::Resource {
-        store_id,
-        root,
-        retrieval_key,
-    } = content
-    else {
+    let ContentId::Resource { store_id, root, retrieval_key } = content else {
         return None;
     };
-    let request = RangeRequest::resource(
-        hex::encode(store_id),
-        hex::encode(retrieval_key),
-        offset,
-        length,
-    );
+    let request = RangeRequest::resource(hex::encode(store_id), hex::encode(retrieval_key), offset, length);
     Some(request.with_root(hex::encode(root)).with_skip_layout(true))
 }

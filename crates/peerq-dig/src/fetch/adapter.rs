@@ -29,8 +29,8 @@ pub(super) const ENGINE_CAP: usize = 64;
 /// every range, and a plan is superseded before it was used.
 const RENEW_PART: usize = 4;
 
-/// What is assumed of an unproven peer near the end, as a part of the average rate.
-const UNPROVEN_PART: f64 = 0.25;
+/// How much longer than the average an unproven peer is assumed to take for a range when the end is near.
+const UNPROVEN_FACTOR: f64 = 4.0;
 
 pub(super) struct Adapter {
     ledger: Arc<Ledger>,
@@ -67,13 +67,7 @@ impl Adapter {
         selector: Arc<PeerSelector>,
         content: ContentId,
     ) -> Self {
-        Adapter {
-            ledger,
-            holders,
-            selector,
-            content,
-            plan: Mutex::default(),
-        }
+        Adapter { ledger, holders, selector, content, plan: Mutex::default() }
     }
 
     fn request(&self) -> ContentRequest {
@@ -90,11 +84,7 @@ impl Adapter {
             Ask::Nothing => return,
             Ask::Select => self.selector.select(&request, &self.candidates(candidates)),
             Ask::Rebalance => {
-                for candidate in self
-                    .candidates(candidates)
-                    .iter()
-                    .filter(|c| !plan.known.contains(&c.peer_id))
-                {
+                for candidate in self.candidates(candidates).iter().filter(|c| !plan.known.contains(&c.peer_id)) {
                     self.selector.upsert_candidate(candidate);
                 }
                 let mut busy: HashSet<PeerId> = active.iter().map(|(p, _)| *p).collect();
@@ -102,14 +92,8 @@ impl Adapter {
                 let mut busy: Vec<PeerId> = busy.into_iter().collect();
                 busy.sort_by_key(|p| *p.as_bytes());
                 let layout = self.ledger.layout();
-                let pending = self
-                    .ledger
-                    .pending()
-                    .into_iter()
-                    .filter_map(|r| layout.chunk(r))
-                    .map(|c| c.index);
-                self.selector
-                    .rebalance(&request, &busy, &RangePlanDelta::of_indices(pending))
+                let pending = self.ledger.pending().into_iter().filter_map(|r| layout.chunk(r)).map(|c| c.index);
+                self.selector.rebalance(&request, &busy, &RangePlanDelta::of_indices(pending))
             }
         };
         // A rebalance may know peers that hold the content but were not offered by the engine just now.
@@ -131,29 +115,15 @@ impl Adapter {
         peers.iter().map(|p| self.holders.candidate(p)).collect()
     }
 
-    fn sources(
-        &self,
-        plan: &Plan,
-        candidates: &[PeerId],
-        active: &[(PeerId, usize)],
-    ) -> Vec<Source> {
-        let in_flight = |peer: &PeerId| {
-            active
-                .iter()
-                .find(|(p, _)| p == peer)
-                .map_or(0, |(_, n)| *n)
-        };
-        let usable = plan
-            .selection
-            .peers
-            .iter()
-            .filter(|p| candidates.contains(&p.peer_id));
+    fn sources(&self, plan: &Plan, candidates: &[PeerId], active: &[(PeerId, usize)]) -> Vec<Source> {
+        let in_flight = |peer: &PeerId| active.iter().find(|(p, _)| p == peer).map_or(0, |(_, n)| *n);
+        let usable = plan.selection.peers.iter().filter(|p| candidates.contains(&p.peer_id));
         usable
             .map(|p| Source {
                 peer: p.peer_id,
                 cap: p.max_concurrency as usize,
                 in_flight: in_flight(&p.peer_id),
-                rate: self.ledger.learned(&p.peer_id).0,
+                range_s: self.ledger.range_time(&p.peer_id).map(|t| t.as_secs_f64()),
             })
             .collect()
     }
@@ -165,24 +135,13 @@ fn ask(plan: &Plan, candidates: &[PeerId], completed: usize, pending: usize, roo
         return Ask::Select;
     }
     let new = candidates.iter().any(|c| !plan.known.contains(c));
-    let dropped = plan
-        .selection
-        .peers
-        .iter()
-        .any(|p| !candidates.contains(&p.peer_id));
+    let dropped = plan.selection.peers.iter().any(|p| !candidates.contains(&p.peer_id));
     let used_up = !room && pending <= PARALLEL_RANGES;
     if !plan.failed.is_empty() || new || dropped || used_up {
         return Ask::Rebalance;
     }
-    let slots: usize = plan
-        .selection
-        .peers
-        .iter()
-        .map(|p| p.max_concurrency as usize)
-        .sum();
-    if completed.saturating_sub(plan.completed)
-        >= slots.min(PARALLEL_RANGES).div_ceil(RENEW_PART).max(1)
-    {
+    let slots: usize = plan.selection.peers.iter().map(|p| p.max_concurrency as usize).sum();
+    if completed.saturating_sub(plan.completed) >= slots.min(PARALLEL_RANGES).div_ceil(RENEW_PART).max(1) {
         return Ask::Select;
     }
     Ask::Nothing
@@ -194,11 +153,8 @@ impl SourceSelector for Adapter {
         let active = self.ledger.active();
         let in_flight: usize = active.iter().map(|(_, n)| n).sum();
         let free = PARALLEL_RANGES.saturating_sub(in_flight);
-        let mut candidates: Vec<PeerId> = request
-            .candidates
-            .iter()
-            .filter_map(|c| PeerId::from_hex(&c.peer_id))
-            .collect();
+        let mut candidates: Vec<PeerId> =
+            request.candidates.iter().filter_map(|c| PeerId::from_hex(&c.peer_id)).collect();
         // With proven liars alone, an empty plan is right: it makes the engine look for others, and end if there are none.
         candidates.retain(|p| !self.ledger.is_expelled(p));
         candidates.sort_by_key(|p| *p.as_bytes());
@@ -209,36 +165,21 @@ impl SourceSelector for Adapter {
         }
 
         let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = self
-            .sources(&plan, &candidates, &active)
-            .iter()
-            .any(|s| s.in_flight < s.cap);
-        let asked = ask(
-            &plan,
-            &candidates,
-            self.ledger.completed(),
-            pending.len(),
-            room,
-        );
+        let room = self.sources(&plan, &candidates, &active).iter().any(|s| s.in_flight < s.cap);
+        let asked = ask(&plan, &candidates, self.ledger.completed(), pending.len(), room);
         self.renew(&mut plan, asked, &candidates, &active);
 
         let mut sources = self.sources(&plan, &candidates, &active);
         if sources.is_empty() && in_flight == 0 {
             // The selector wants none of them, but an empty plan now would end the download: somebody has to try.
-            let last_resort = candidates.iter().map(|p| Source {
-                peer: *p,
-                cap: 1,
-                in_flight: 0,
-                rate: None,
-            });
+            let last_resort = candidates.iter().map(|p| Source { peer: *p, cap: 1, in_flight: 0, range_s: None });
             sources = last_resort.collect();
         }
         let elsewhere = in_flight - sources.iter().map(|s| s.in_flight).sum::<usize>();
         let work = Work {
             pending: pending.len(),
             free,
-            range_bytes: u64::from(self.ledger.layout().manifest().chunk_size()),
-            unproven_rate: self.ledger.average_rate().map(|r| r * UNPROVEN_PART),
+            unproven_s: self.ledger.average_range_time().map(|t| t.as_secs_f64() * UNPROVEN_FACTOR),
         };
         let peers = assign(&mut sources, work, elsewhere);
 
@@ -248,19 +189,13 @@ impl SourceSelector for Adapter {
             assignments.push((range, peer.to_hex()));
         }
         for source in &sources {
-            let before = active
-                .iter()
-                .find(|(p, _)| *p == source.peer)
-                .map_or(0, |(_, n)| *n);
+            let before = active.iter().find(|(p, _)| *p == source.peer).map_or(0, |(_, n)| *n);
             match u32::try_from(source.in_flight - before) {
                 Ok(0) | Err(_) => {}
                 Ok(dispatched) => self.selector.on_dispatch(&source.peer, dispatched),
             }
         }
-        SelectPlan {
-            ordered: Vec::new(),
-            assignments,
-        }
+        SelectPlan { ordered: Vec::new(), assignments }
     }
 
     /// Only notes that the plan has a failure in it: outcomes reach the selector from the transport, which knows the
@@ -270,11 +205,7 @@ impl SourceSelector for Adapter {
             return;
         }
         if let Some(peer) = PeerId::from_hex(&outcome.peer_id) {
-            self.plan
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .failed
-                .insert(peer);
+            self.plan.lock().unwrap_or_else(PoisonError::into_inner).failed.insert(peer);
         }
     }
 }

@@ -28,53 +28,30 @@ fn bench(chunks: usize) -> Bench {
     let book = Arc::new(Scorebook::new(Some(selector.clone())));
     let layout = Arc::new(MissingLayout::new(manifest, &[]));
     let ledger = Arc::new(Ledger::new(layout, book.clone(), id.content()));
-    let pool = Pool::new(
-        Arc::new(Identity::from_seed(b"adapter").unwrap()),
-        PoolConfig::default(),
-    );
+    let pool = Pool::new(Arc::new(Identity::from_seed(b"adapter").unwrap()), PoolConfig::default());
     let (holders, finder) = Holders::search(id, pool, &[], None, book);
-    Bench {
-        adapter: Adapter::new(ledger.clone(), holders, selector, id.content()),
-        ledger,
-        _finder: finder,
-    }
+    Bench { adapter: Adapter::new(ledger.clone(), holders, selector, id.content()), ledger, _finder: finder }
 }
 
 impl Bench {
     fn select(&self, candidates: &[u8]) -> Vec<(usize, String)> {
-        let candidates: Vec<_> = candidates
-            .iter()
-            .map(|b| CandidateRef::new(peer(*b).to_hex(), vec![]))
-            .collect();
+        let candidates: Vec<_> = candidates.iter().map(|b| CandidateRef::new(peer(*b).to_hex(), vec![])).collect();
         let inflight = self.ledger.active().iter().map(|(_, n)| n).sum();
-        let request = SelectRequest {
-            content_key: "",
-            candidates: &candidates,
-            ranges_needed: 1,
-            inflight,
-        };
+        let request = SelectRequest { content_key: "", candidates: &candidates, ranges_needed: 1, inflight };
         let plan = self.adapter.select(&request);
-        assert!(
-            plan.ordered.is_empty(),
-            "caps can be enforced only through assignments"
-        );
+        assert!(plan.ordered.is_empty(), "caps can be enforced only through assignments");
         plan.assignments
     }
 
     fn fix_plan(&self, peers: &[(u8, u32)]) {
-        let peers = peers
-            .iter()
-            .enumerate()
-            .map(|(rank, (byte, cap))| SelectedPeer {
-                peer_id: peer(*byte),
-                rank: rank as u32,
-                max_concurrency: *cap,
-                exploratory: false,
-            });
+        let peers = peers.iter().enumerate().map(|(rank, (byte, cap))| SelectedPeer {
+            peer_id: peer(*byte),
+            rank: rank as u32,
+            max_concurrency: *cap,
+            exploratory: false,
+        });
         let mut plan = self.adapter.plan.lock().unwrap();
-        plan.selection = Selection {
-            peers: peers.collect(),
-        };
+        plan.selection = Selection { peers: peers.collect() };
         plan.made = true;
         plan.known = plan.selection.peers.iter().map(|p| p.peer_id).collect();
     }
@@ -118,12 +95,7 @@ async fn a_peer_that_is_no_candidate_is_never_pinned() {
 async fn malformed_candidates_are_ignored() {
     let bench = bench(4);
     let candidates = [CandidateRef::new("no hex", vec![])];
-    let request = SelectRequest {
-        content_key: "",
-        candidates: &candidates,
-        ranges_needed: 4,
-        inflight: 0,
-    };
+    let request = SelectRequest { content_key: "", candidates: &candidates, ranges_needed: 4, inflight: 0 };
     assert!(bench.adapter.select(&request).assignments.is_empty());
 }
 
@@ -134,17 +106,9 @@ fn planned(peers: &[(u8, u32)]) -> Plan {
         max_concurrency: *cap,
         exploratory: false,
     };
-    let selection = Selection {
-        peers: peers.iter().map(bench_peer).collect(),
-    };
+    let selection = Selection { peers: peers.iter().map(bench_peer).collect() };
     let known = selection.peers.iter().map(|p| p.peer_id).collect();
-    Plan {
-        selection,
-        made: true,
-        known,
-        failed: HashSet::new(),
-        completed: 10,
-    }
+    Plan { selection, made: true, known, failed: HashSet::new(), completed: 10 }
 }
 
 #[test]
@@ -154,30 +118,12 @@ fn the_selector_is_asked_first_with_select() {
 
 #[test]
 fn a_plan_is_reused_while_nothing_changes() {
-    assert_eq!(
-        ask(
-            &planned(&[(1, 4), (2, 4)]),
-            &[peer(1), peer(2)],
-            11,
-            99,
-            true
-        ),
-        Ask::Nothing
-    );
+    assert_eq!(ask(&planned(&[(1, 4), (2, 4)]), &[peer(1), peer(2)], 11, 99, true), Ask::Nothing);
 }
 
 #[test]
 fn a_plan_is_renewed_when_a_quarter_of_its_slots_completed() {
-    assert_eq!(
-        ask(
-            &planned(&[(1, 4), (2, 4)]),
-            &[peer(1), peer(2)],
-            12,
-            99,
-            true
-        ),
-        Ask::Select
-    );
+    assert_eq!(ask(&planned(&[(1, 4), (2, 4)]), &[peer(1), peer(2)], 12, 99, true), Ask::Select);
 }
 
 #[test]
@@ -186,26 +132,12 @@ fn failures_arrivals_and_drops_rebalance() {
     let mut failed = planned(&[(1, 4), (2, 4)]);
     failed.failed.insert(one);
     assert_eq!(ask(&failed, &[one, two], 10, 99, true), Ask::Rebalance);
-    assert_eq!(
-        ask(&planned(&[(1, 4)]), &[one, two], 10, 99, true),
-        Ask::Rebalance,
-        "a new candidate"
-    );
-    assert_eq!(
-        ask(&planned(&[(1, 4), (2, 4)]), &[one], 10, 99, true),
-        Ask::Rebalance,
-        "a drop"
-    );
+    assert_eq!(ask(&planned(&[(1, 4)]), &[one, two], 10, 99, true), Ask::Rebalance, "a new candidate");
+    assert_eq!(ask(&planned(&[(1, 4), (2, 4)]), &[one], 10, 99, true), Ask::Rebalance, "a drop");
 }
 
 #[test]
 fn a_used_up_plan_rebalances_near_the_end_only() {
-    assert_eq!(
-        ask(&planned(&[(1, 4)]), &[peer(1)], 10, 99, false),
-        Ask::Nothing
-    );
-    assert_eq!(
-        ask(&planned(&[(1, 4)]), &[peer(1)], 10, 3, false),
-        Ask::Rebalance
-    );
+    assert_eq!(ask(&planned(&[(1, 4)]), &[peer(1)], 10, 99, false), Ask::Nothing);
+    assert_eq!(ask(&planned(&[(1, 4)]), &[peer(1)], 10, 3, false), Ask::Rebalance);
 }

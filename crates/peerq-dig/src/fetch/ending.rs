@@ -45,9 +45,7 @@ impl Ending {
         match self {
             Ending::Verified => OutcomeResult::Success,
             Ending::Hostile(_) => failure(FailureReason::VerificationFailed),
-            Ending::Interrupted(_) => OutcomeResult::Interrupted {
-                bytes_before: bytes,
-            },
+            Ending::Interrupted(_) => OutcomeResult::Interrupted { bytes_before: bytes },
             Ending::Unreachable(_) => failure(FailureReason::Transport),
             Ending::Unavailable(_) => failure(FailureReason::Unavailable),
             Ending::TimedOut(_) => failure(FailureReason::Timeout),
@@ -70,19 +68,13 @@ impl Ending {
 
 /// Whole milliseconds, rounded up: anything that took time took at least one, or a fast peer would have no rate.
 pub(super) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros().div_ceil(1000))
-        .unwrap_or(u64::MAX)
-        .max(1)
+    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX).max(1)
 }
 
 /// The end of a stream that broke while it was read. `ours` tells whether the reader saw the connection fail or end;
 /// otherwise every byte came in order over an authenticated connection, so the broken frame is the sender's.
 pub(super) fn broken_stream(connection_ended: bool, why: String) -> Ending {
-    if connection_ended {
-        Ending::Interrupted(why)
-    } else {
-        Ending::Hostile(why)
-    }
+    if connection_ended { Ending::Interrupted(why) } else { Ending::Hostile(why) }
 }
 
 #[cfg(test)]

@@ -55,10 +55,7 @@ pub enum FetchError {
     },
 
     /// Nodes were reached, and every one of them said that it does not hold this file.
-    #[error(
-        "none of the nodes asked holds {id}: check the id, or name a node that serves this file{}",
-        list(reasons)
-    )]
+    #[error("none of the nodes asked holds {id}: check the id, or name a node that serves this file{}", list(reasons))]
     UnknownId {
         /// The file that was asked for.
         id: FileId,
@@ -143,20 +140,11 @@ impl FetchError {
     /// Sorts an I/O error: a full disk is its own variant because it has its own cure.
     pub(super) fn io(action: &'static str, path: &Path, needed: u64, source: io::Error) -> Self {
         match source.kind() {
-            io::ErrorKind::StorageFull
-            | io::ErrorKind::QuotaExceeded
-            | io::ErrorKind::FileTooLarge => FetchError::DiskFull {
-                path: path.to_path_buf(),
-                needed,
-            },
-            io::ErrorKind::IsADirectory => FetchError::OutputIsDirectory {
-                path: path.to_path_buf(),
-            },
-            _ => FetchError::Io {
-                action,
-                path: path.to_path_buf(),
-                source,
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                FetchError::DiskFull { path: path.to_path_buf(), needed }
+            }
+            io::ErrorKind::IsADirectory => FetchError::OutputIsDirectory { path: path.to_path_buf() },
+            _ => FetchError::Io { action, path: path.to_path_buf(), source },
         }
     }
 }
@@ -193,28 +181,15 @@ mod tests {
     fn a_long_list_of_reasons_is_cut_and_says_so() {
         let reasons: Vec<_> = (0..20).map(|i| failure(i, "refused")).collect();
         let text = list(&reasons);
-        assert_eq!(
-            text.lines().filter(|l| l.contains("refused")).count(),
-            REASONS_SHOWN
-        );
+        assert_eq!(text.lines().filter(|l| l.contains("refused")).count(), REASONS_SHOWN);
         assert!(text.ends_with("and 12 more"));
     }
 
     #[test]
     fn a_full_disk_is_told_apart_from_other_io_errors() {
-        let full = FetchError::io(
-            "write",
-            Path::new("f"),
-            7,
-            io::ErrorKind::StorageFull.into(),
-        );
+        let full = FetchError::io("write", Path::new("f"), 7, io::ErrorKind::StorageFull.into());
         assert!(matches!(full, FetchError::DiskFull { needed: 7, .. }));
-        let denied = FetchError::io(
-            "write",
-            Path::new("f"),
-            7,
-            io::ErrorKind::PermissionDenied.into(),
-        );
+        let denied = FetchError::io("write", Path::new("f"), 7, io::ErrorKind::PermissionDenied.into());
         assert!(matches!(denied, FetchError::Io { .. }));
     }
 }

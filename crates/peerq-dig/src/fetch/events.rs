@@ -36,10 +36,7 @@ impl Forwarder {
                 }
             }
         });
-        Forwarder {
-            selector: target,
-            _task: task,
-        }
+        Forwarder { selector: target, _task: task }
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -60,14 +57,10 @@ fn catch_up(pool: &Pool, selector: &PeerSelector) {
 
 fn forward(selector: &PeerSelector, notice: PoolNotice) {
     match notice {
-        PoolNotice::Added { peer, addr } => selector.on_pool_event(&PoolEvent::PeerAdded {
-            peer_id: peer,
-            addr,
-        }),
+        PoolNotice::Added { peer, addr } => selector.on_pool_event(&PoolEvent::PeerAdded { peer_id: peer, addr }),
         PoolNotice::Class { peer, kind } => selector.on_connection_class(&peer, kind),
-        PoolNotice::Removed { peer } => selector.on_pool_event(&PoolEvent::PeerRemoved {
-            peer_id: peer,
-            reason: PoolRemovalReason::Disconnected,
-        }),
+        PoolNotice::Removed { peer } => {
+            selector.on_pool_event(&PoolEvent::PeerRemoved { peer_id: peer, reason: PoolRemovalReason::Disconnected })
+        }
     }
 }

@@ -28,20 +28,14 @@ pub struct FetchHandle {
 
 impl FetchHandle {
     /// Starts `run` with the other ends of the handle's channels.
-    pub(super) fn spawn<F>(
-        run: impl FnOnce(mpsc::UnboundedReceiver<Control>, watch::Sender<Progress>) -> F,
-    ) -> Self
+    pub(super) fn spawn<F>(run: impl FnOnce(mpsc::UnboundedReceiver<Control>, watch::Sender<Progress>) -> F) -> Self
     where
         F: Future<Output = Result<FetchReport, FetchError>> + Send + 'static,
     {
         let (control, commands) = mpsc::unbounded_channel();
         let (sender, progress) = watch::channel(Progress::default());
         let task = tokio::spawn(run(commands, sender));
-        FetchHandle {
-            control,
-            progress,
-            task,
-        }
+        FetchHandle { control, progress, task }
     }
 
     /// The newest snapshot, and a way to wait for the next one. It may lag behind by a tenth of a second.
@@ -70,15 +64,7 @@ impl FetchHandle {
     /// # Errors
     /// [`FetchError`], which says who is at fault and what to do.
     pub async fn join(self) -> Result<FetchReport, FetchError> {
-        let FetchHandle {
-            control: _control,
-            progress: _progress,
-            task,
-        } = self;
-        task.await.unwrap_or_else(|e| {
-            Err(FetchError::Engine {
-                reason: e.to_string(),
-            })
-        })
+        let FetchHandle { control: _control, progress: _progress, task } = self;
+        task.await.unwrap_or_else(|e| Err(FetchError::Engine { reason: e.to_string() }))
     }
 }

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use dig_dht::{CandidateAddr, ContentId, PeerId as DhtPeerId, ProviderRecord};
 use dig_download::{DownloadError, ProviderLocator};
 use dig_nat::{AvailabilityItem, PeerId};
-use dig_peer_selector::{Candidate, OutcomeKind};
+use dig_peer_selector::Candidate;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -102,14 +102,7 @@ impl Holders {
         book: Arc<Scorebook>,
     ) -> (Arc<Self>, AbortOnDrop<()>) {
         let search = watch::Sender::new(Search::default());
-        let holders = Arc::new(Holders {
-            id,
-            pool,
-            locator,
-            book,
-            holders: Mutex::default(),
-            search,
-        });
+        let holders = Arc::new(Holders { id, pool, locator, book, holders: Mutex::default(), search });
         for peer in named {
             holders.add(peer.peer_id, [peer.addr]);
         }
@@ -126,11 +119,7 @@ impl Holders {
     pub(super) async fn ready(&self) -> Search {
         let mut search = self.watch();
         let started = Instant::now();
-        if search
-            .wait_for(|s| s.confirmed > 0 || s.settled())
-            .await
-            .is_err()
-        {
+        if search.wait_for(|s| s.confirmed > 0 || s.settled()).await.is_err() {
             return Search::default();
         }
         let grace = (started.elapsed() * GRACE_FACTOR).clamp(GRACE_MIN, GRACE_MAX);
@@ -141,18 +130,13 @@ impl Holders {
     /// The confirmed holders, ordered by peer id.
     pub(super) fn confirmed(&self) -> Vec<PeerId> {
         let holders = self.lock();
-        let confirmed = holders
-            .iter()
-            .filter(|(_, h)| h.standing == Standing::Confirmed);
+        let confirmed = holders.iter().filter(|(_, h)| h.standing == Standing::Confirmed);
         confirmed.map(|(id, _)| PeerId::from_bytes(*id)).collect()
     }
 
     /// The addresses of a holder, in the order to dial them.
     pub(super) fn addrs(&self, peer: &PeerId) -> Vec<SocketAddr> {
-        self.lock()
-            .get(peer.as_bytes())
-            .map(|h| h.addrs.clone())
-            .unwrap_or_default()
+        self.lock().get(peer.as_bytes()).map(|h| h.addrs.clone()).unwrap_or_default()
     }
 
     /// The holder as the selector knows it.
@@ -183,17 +167,8 @@ impl Holders {
     /// Why each holder that is not confirmed is not.
     pub(super) fn failures(&self) -> Vec<HolderFailure> {
         let holders = self.lock();
-        let failed = holders
-            .iter()
-            .filter(|(_, h)| h.standing != Standing::Confirmed);
-        failed
-            .filter_map(|(id, h)| {
-                Some(HolderFailure::new(
-                    PeerId::from_bytes(*id),
-                    h.reason.as_ref()?,
-                ))
-            })
-            .collect()
+        let failed = holders.iter().filter(|(_, h)| h.standing != Standing::Confirmed);
+        failed.filter_map(|(id, h)| Some(HolderFailure::new(PeerId::from_bytes(*id), h.reason.as_ref()?))).collect()
     }
 
     async fn run(self: Arc<Self>) {
@@ -209,11 +184,7 @@ impl Holders {
             self.ask_all();
             self.publish(true);
             tokio::time::sleep(LOOKUP_INTERVAL).await;
-            for holder in self
-                .lock()
-                .values_mut()
-                .filter(|h| h.standing == Standing::Failed)
-            {
+            for holder in self.lock().values_mut().filter(|h| h.standing == Standing::Failed) {
                 holder.standing = Standing::Unasked;
             }
         }
@@ -224,12 +195,7 @@ impl Holders {
             return;
         };
         let addrs = dig_dht::dial_candidates(&record.addresses);
-        self.add(
-            peer,
-            addrs
-                .into_iter()
-                .filter_map(|a| dig_download::candidate_socket(a).ok()),
-        );
+        self.add(peer, addrs.into_iter().filter_map(|a| dig_download::candidate_socket(a).ok()));
     }
 
     /// Adds a holder, or further addresses of a known one behind those it has.
@@ -241,11 +207,7 @@ impl Holders {
         if holders.len() >= MAX_HOLDERS && !holders.contains_key(peer.as_bytes()) {
             return;
         }
-        let fresh = || Holder {
-            addrs: Vec::new(),
-            standing: Standing::Unasked,
-            reason: None,
-        };
+        let fresh = || Holder { addrs: Vec::new(), standing: Standing::Unasked, reason: None };
         let holder = holders.entry(*peer.as_bytes()).or_insert_with(fresh);
         for addr in addrs {
             if holder.addrs.len() < MAX_ADDRS && !holder.addrs.contains(&addr) {
@@ -257,11 +219,7 @@ impl Holders {
     /// Asks everybody who has not been asked, all at once; the answers come in by themselves.
     fn ask_all(self: &Arc<Self>) {
         let mut asked = Vec::new();
-        for (id, holder) in self
-            .lock()
-            .iter_mut()
-            .filter(|(_, h)| h.standing == Standing::Unasked)
-        {
+        for (id, holder) in self.lock().iter_mut().filter(|(_, h)| h.standing == Standing::Unasked) {
             holder.standing = Standing::Asking;
             asked.push((PeerId::from_bytes(*id), holder.addrs.clone()));
         }
@@ -269,16 +227,10 @@ impl Holders {
         for (peer, addrs) in asked {
             self.book.met(peer, addrs.first().copied());
             // Bounded by the timeout and holding only a weak reference, so it needs no owner.
-            let (pool, holders, item) = (
-                self.pool.clone(),
-                Arc::downgrade(self),
-                item(&self.id.content()),
-            );
+            let (pool, holders, item) = (self.pool.clone(), Arc::downgrade(self), item(&self.id.content()));
             tokio::spawn(async move {
                 let started = Instant::now();
-                let answer = pool
-                    .query_availability(&peer, &addrs, vec![item], AVAILABILITY_TIMEOUT)
-                    .await;
+                let answer = pool.query_availability(&peer, &addrs, vec![item], AVAILABILITY_TIMEOUT).await;
                 if let Some(holders) = holders.upgrade() {
                     let available = answer.map(|a| a.items.first().is_some_and(|i| i.available));
                     holders.answered(peer, available, started.elapsed());
@@ -290,21 +242,12 @@ impl Holders {
     fn answered(&self, peer: PeerId, answer: Result<bool, PoolError>, took: Duration) {
         let (standing, ending) = match answer {
             Ok(true) => (Standing::Confirmed, None),
-            Ok(false) => (
-                Standing::Refused,
-                Some(Ending::Unavailable("does not hold this file".into())),
-            ),
+            Ok(false) => (Standing::Refused, Some(Ending::Unavailable("does not hold this file".into()))),
             Err(e) => (Standing::Failed, Some(pool_ending(&e))),
         };
         if let Some(ending) = &ending {
-            let kind = OutcomeKind::Request { total_length: 0 };
-            let seen = Seen {
-                bytes: 0,
-                duration: took,
-                first_byte: None,
-            };
-            self.book
-                .record(peer, self.id.content(), kind, ending, seen);
+            let seen = Seen { duration: took, ..Seen::default() };
+            self.book.record_unplanned(peer, self.id.content(), ending, seen);
         }
         if let Some(holder) = self.lock().get_mut(peer.as_bytes()) {
             holder.standing = standing;
@@ -317,17 +260,10 @@ impl Holders {
         let (confirmed, asking) = {
             let holders = self.lock();
             let count = |s| holders.values().filter(|h| h.standing == s).count();
-            (
-                count(Standing::Confirmed),
-                count(Standing::Asking) + count(Standing::Unasked),
-            )
+            (count(Standing::Confirmed), count(Standing::Asking) + count(Standing::Unasked))
         };
         self.search.send_modify(|s| {
-            *s = Search {
-                confirmed,
-                asking,
-                looked_up: s.looked_up || looked_up,
-            };
+            *s = Search { confirmed, asking, looked_up: s.looked_up || looked_up };
         });
     }
 
@@ -346,10 +282,7 @@ pub(super) fn pool_ending(error: &PoolError) -> Ending {
 }
 
 fn addresses(addrs: &[SocketAddr]) -> Vec<CandidateAddr> {
-    addrs
-        .iter()
-        .map(|a| CandidateAddr::direct(a.ip().to_string(), a.port()))
-        .collect()
+    addrs.iter().map(|a| CandidateAddr::direct(a.ip().to_string(), a.port())).collect()
 }
 
 /// The question whether a peer holds `content`.
@@ -359,11 +292,7 @@ fn item(content: &ContentId) -> AvailabilityItem {
         ContentId::Root { store_id, root } => {
             AvailabilityItem::store(hex::encode(store_id)).with_root(hex::encode(root))
         }
-        ContentId::Resource {
-            store_id,
-            root,
-            retrieval_key,
-        } => AvailabilityItem::store(hex::encode(store_id))
+        ContentId::Resource { store_id, root, retrieval_key } => AvailabilityItem::store(hex::encode(store_id))
             .with_root(hex::encode(root))
             .with_retrieval_key(hex::encode(retrieval_key)),
     }
@@ -372,10 +301,7 @@ fn item(content: &ContentId) -> AvailabilityItem {
 /// What the engine is told when it looks for providers: those confirmed by now, without waiting except at the start.
 #[async_trait]
 impl ProviderLocator for Holders {
-    async fn find_providers(
-        &self,
-        content: &ContentId,
-    ) -> Result<Vec<ProviderRecord>, DownloadError> {
+    async fn find_providers(&self, content: &ContentId) -> Result<Vec<ProviderRecord>, DownloadError> {
         if self.search.borrow().confirmed == 0 {
             self.ready().await;
         }

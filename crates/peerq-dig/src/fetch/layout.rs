@@ -42,24 +42,14 @@ impl MissingLayout {
             if present.get(index).copied().unwrap_or(false) {
                 continue;
             }
-            let (Some(offset), Some(length)) =
-                (manifest.chunk_offset(index), manifest.chunk_len(index))
-            else {
+            let (Some(offset), Some(length)) = (manifest.chunk_offset(index), manifest.chunk_len(index)) else {
                 continue;
             };
-            chunks.push(Chunk {
-                index,
-                offset,
-                length,
-            });
+            chunks.push(Chunk { index, offset, length });
             end = end.saturating_add(length);
             starts.push(end);
         }
-        MissingLayout {
-            manifest,
-            chunks,
-            starts,
-        }
+        MissingLayout { manifest, chunks, starts }
     }
 
     pub(super) fn manifest(&self) -> &Arc<Manifest> {
@@ -134,22 +124,8 @@ mod tests {
         let l = layout(&[true, false, true, false]);
         assert_eq!(l.range_count(), 2);
         assert_eq!(l.total(), CHUNK + 10);
-        assert_eq!(
-            l.chunk(0),
-            Some(Chunk {
-                index: 1,
-                offset: CHUNK,
-                length: CHUNK
-            })
-        );
-        assert_eq!(
-            l.chunk(1),
-            Some(Chunk {
-                index: 3,
-                offset: 3 * CHUNK,
-                length: 10
-            })
-        );
+        assert_eq!(l.chunk(0), Some(Chunk { index: 1, offset: CHUNK, length: CHUNK }));
+        assert_eq!(l.chunk(1), Some(Chunk { index: 3, offset: 3 * CHUNK, length: 10 }));
         assert_eq!(l.chunk(2), None);
     }
 
@@ -166,10 +142,7 @@ mod tests {
     #[test]
     fn a_virtual_span_may_cross_chunks_that_are_apart_in_the_file() {
         let l = layout(&[true, false, true, false]);
-        assert_eq!(
-            l.spans(CHUNK - 1, 2),
-            Some(vec![(0, 2 * CHUNK - 1, 1), (1, 3 * CHUNK, 1)])
-        );
+        assert_eq!(l.spans(CHUNK - 1, 2), Some(vec![(0, 2 * CHUNK - 1, 1), (1, 3 * CHUNK, 1)]));
         assert_eq!(l.spans(CHUNK + 9, 1), Some(vec![(1, 3 * CHUNK + 9, 1)]));
         assert_eq!(l.spans(CHUNK + 10, 1), None, "nothing lives past the end");
         assert_eq!(l.spans(u64::MAX, 2), None);
@@ -178,10 +151,7 @@ mod tests {
     #[test]
     fn dig_download_plans_one_range_per_missing_chunk() {
         let l = layout(&[false, true, false, false]);
-        let planned = dig_download::plan_ranges(
-            &dig_download::ChunkLayout::new(l.chunk_lens()),
-            ONE_CHUNK_PER_RANGE,
-        );
+        let planned = dig_download::plan_ranges(&dig_download::ChunkLayout::new(l.chunk_lens()), ONE_CHUNK_PER_RANGE);
         assert_eq!(planned.len(), l.range_count());
         for range in planned {
             assert_eq!(l.range_at(range.offset, range.length), Some(range.index));

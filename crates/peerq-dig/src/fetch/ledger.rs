@@ -11,17 +11,22 @@ use std::time::Duration;
 
 use dig_dht::ContentId;
 use dig_nat::PeerId;
-use dig_peer_selector::OutcomeKind;
 use tokio::time::Instant;
 
 use super::ending::{Ending, Seen};
 use super::layout::{Chunk, MissingLayout};
-use super::patience::{Expectation, Lateness, Limits, Sight};
+use super::patience::{Expectation, Lateness, Limits, Sight, Straggler};
 use super::reader::Stamps;
 use super::scorebook::Scorebook;
 
-/// How long a peer must be silent to count as late together with others.
-const TOGETHER_SILENCE: Duration = Duration::from_millis(500);
+/// How long a peer must be silent to count as silent together with others, and not as merely slow.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// How often a running range is looked at, at least: the end of a download may come before its limits do.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// How often one range may be given up before it is no longer moved merely because its peer is slow.
+const MOVES_MAX: u32 = 2;
 
 /// Hard failures after which a peer is not asked again in this download. Higher: more wasted transfers, and a longer end
 /// when nobody else is left. Lower: one rotten block on an honest disk loses a source.
@@ -98,33 +103,18 @@ pub(super) struct Attempt {
 pub(super) enum Verdict {
     /// Look again after this long.
     Wait(Duration),
-    /// Let another peer try.
+    /// Let another peer try: this one is late.
     GiveUp(String),
+    /// Let another peer try: this one is as slow as ever, but the download waits for nothing else.
+    Move,
 }
 
 impl Ledger {
-    pub(super) fn new(
-        layout: Arc<MissingLayout>,
-        book: Arc<Scorebook>,
-        content: ContentId,
-    ) -> Self {
-        let fresh = RangeState {
-            phase: Phase::Pending,
-            proven: false,
-            abandonments: 0,
-        };
+    pub(super) fn new(layout: Arc<MissingLayout>, book: Arc<Scorebook>, content: ContentId) -> Self {
+        let fresh = RangeState { phase: Phase::Pending, proven: false, abandonments: 0 };
         let ranges = vec![fresh; layout.range_count()];
-        let state = State {
-            pending: ranges.len(),
-            ranges,
-            ..State::default()
-        };
-        Ledger {
-            layout,
-            book,
-            content,
-            state: Mutex::new(state),
-        }
+        let state = State { pending: ranges.len(), ranges, ..State::default() };
+        Ledger { layout, book, content, state: Mutex::new(state) }
     }
 
     pub(super) fn layout(&self) -> &Arc<MissingLayout> {
@@ -134,9 +124,7 @@ impl Ledger {
     /// Ranges that nobody has been asked for, ascending.
     pub(super) fn pending(&self) -> Vec<usize> {
         let state = self.lock();
-        (0..state.ranges.len())
-            .filter(|r| state.ranges[*r].phase == Phase::Pending)
-            .collect()
+        (0..state.ranges.len()).filter(|r| state.ranges[*r].phase == Phase::Pending).collect()
     }
 
     /// Ranges completed so far.
@@ -147,27 +135,15 @@ impl Ledger {
     /// Peers with ranges in flight, and how many, ordered by peer id.
     pub(super) fn active(&self) -> Vec<(PeerId, usize)> {
         let state = self.lock();
-        let mut active: Vec<_> = state
-            .peers
-            .iter()
-            .filter(|(_, p)| p.in_flight > 0)
-            .map(|(id, p)| (*id, p.in_flight))
-            .collect();
+        let mut active: Vec<_> =
+            state.peers.iter().filter(|(_, p)| p.in_flight > 0).map(|(id, p)| (*id, p.in_flight)).collect();
         active.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
         active
     }
 
-    /// Average rate of one range over all peers, bytes per second.
-    pub(super) fn average_rate(&self) -> Option<f64> {
-        self.lock().average_rate()
-    }
-
     /// Whether `peer` has lied too often in this download to be asked again in it, whatever the selector thinks.
     pub(super) fn is_expelled(&self, peer: &PeerId) -> bool {
-        self.lock()
-            .peers
-            .get(peer)
-            .is_some_and(|p| p.lies >= LIES_MAX)
+        self.lock().peers.get(peer).is_some_and(|p| p.lies >= LIES_MAX)
     }
 
     /// Whether bytes of a running request have come within the last `window`.
@@ -204,30 +180,10 @@ impl Ledger {
         let in_flight = peer_state.in_flight.max(1);
         let usual = peer_state.concurrency.unwrap_or(1.0).max(1.0);
         let crowding = (in_flight as f64 / usual).max(1.0);
-        let expectation = Expectation {
-            rate,
-            first_byte,
-            average_rate,
-            crowding,
-            length: chunk.length,
-        };
+        let expectation = Expectation { rate, first_byte, average_rate, crowding, length: chunk.length };
         let limits = expectation.limits(doublings);
-        state.running.insert(
-            id,
-            Running {
-                peer,
-                stamps: Stamps::new(Instant::now()),
-                limits,
-            },
-        );
-        Some(Attempt {
-            id,
-            range,
-            chunk,
-            peer,
-            in_flight,
-            doublings,
-        })
+        state.running.insert(id, Running { peer, stamps: Stamps::new(Instant::now()), limits });
+        Some(Attempt { id, range, chunk, peer, in_flight, doublings })
     }
 
     /// The request has been sent; its answer is stamped from now on.
@@ -259,11 +215,7 @@ impl Ledger {
         };
         let (limits, sent) = (running.limits, running.stamps.sent());
         let elapsed = now.duration_since(sent);
-        let timeout = if patient {
-            timeout.saturating_mul(1 << attempt.doublings.min(4))
-        } else {
-            timeout
-        };
+        let timeout = if patient { timeout.saturating_mul(1 << attempt.doublings.min(4)) } else { timeout };
         if elapsed >= timeout {
             return Verdict::GiveUp(format!("not done within {timeout:?}"));
         }
@@ -277,7 +229,13 @@ impl Ledger {
             silent: state.silence(&attempt.peer, now).min(elapsed),
         };
         let lateness = match limits.judge(&sight) {
-            Err(wait) => return Verdict::Wait(wait.min(left).max(Duration::from_millis(1))),
+            Err(_) if sight.silent < QUIET && self.is_straggling(&state, attempt, elapsed) => {
+                if elapsed < limits.unusual {
+                    return Verdict::Move;
+                }
+                Lateness::Total
+            }
+            Err(wait) => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
             Ok(lateness) => lateness,
         };
         let alternative = state.candidates.iter().any(|c| *c != attempt.peer);
@@ -296,6 +254,19 @@ impl Ledger {
         })
     }
 
+    /// Whether the download waits for this range alone or for others like it, and another peer would be done much sooner.
+    fn is_straggling(&self, state: &State, attempt: &Attempt, elapsed: Duration) -> bool {
+        if state.pending > 0 || attempt.doublings >= MOVES_MAX {
+            return false;
+        }
+        let Some(running) = state.running.get(&attempt.id) else { return false };
+        let others = state.candidates.iter().filter(|c| **c != attempt.peer);
+        let time = |peer: &PeerId| Some(self.range_time(peer)?.mul_f64(state.crowding(peer)));
+        let Some(elsewhere) = others.filter_map(time).min() else { return false };
+        let bytes = running.stamps.payload_bytes();
+        Straggler { elapsed, bytes, length: attempt.chunk.length, elsewhere }.is_better_elsewhere()
+    }
+
     /// Reports how a request ended, to the selector and the tallies. To be called once per attempt.
     pub(super) fn report(&self, attempt: &Attempt, ending: &Ending, seen: Seen) {
         {
@@ -312,36 +283,18 @@ impl Ledger {
                 let peer = state.peers.entry(attempt.peer).or_default();
                 peer.lies = peer.lies.saturating_add(1);
             }
-            if matches!(ending, Ending::TimedOut(_)) {
+            if matches!(ending, Ending::TimedOut(_) | Ending::Cancelled) {
                 state.ranges[attempt.range].abandonments += 1;
             }
         }
-        let Chunk {
-            index,
-            offset,
-            length,
-        } = attempt.chunk;
-        self.book.record(
-            attempt.peer,
-            self.content,
-            OutcomeKind::Range {
-                index,
-                offset,
-                length,
-            },
-            ending,
-            seen,
-        );
+        self.book.record_chunk(attempt.peer, self.content, attempt.chunk, ending, seen);
     }
 
     /// Closes the assignment, in step with the engine. `done` if the engine is given the bytes, which were proven.
     pub(super) fn close(&self, attempt: &Attempt, done: bool) {
         let mut state = self.lock();
         if let Some(running) = state.running.remove(&attempt.id) {
-            let last = running
-                .stamps
-                .last_byte()
-                .map(|at| running.stamps.sent() + at);
+            let last = running.stamps.last_byte().map(|at| running.stamps.sent() + at);
             let peer = state.peers.entry(attempt.peer).or_default();
             peer.in_flight = peer.in_flight.saturating_sub(1);
             peer.last_byte = peer.last_byte.max(last);
@@ -357,23 +310,28 @@ impl Ledger {
 
     /// Takes the mark that the bytes of `range` were proven on arrival.
     pub(super) fn take_proven(&self, range: usize) -> bool {
-        self.lock()
-            .ranges
-            .get_mut(range)
-            .is_some_and(|r| std::mem::take(&mut r.proven))
+        self.lock().ranges.get_mut(range).is_some_and(|r| std::mem::take(&mut r.proven))
     }
 
     /// Rate of one range and time to first byte that the selector has learned of `peer`.
     pub(super) fn learned(&self, peer: &PeerId) -> (Option<f64>, Option<Duration>) {
         let snapshot = self.book.selector().and_then(|s| s.peer_snapshot(peer));
-        let rate = snapshot
-            .as_ref()
-            .and_then(|s| s.throughput_bps)
-            .filter(|r| r.is_finite() && *r > 0.0);
-        let rtt = snapshot
-            .and_then(|s| s.rtt_ms)
-            .and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok());
+        let rate = snapshot.as_ref().and_then(|s| s.throughput_bps).filter(|r| r.is_finite() && *r > 0.0);
+        let rtt = snapshot.and_then(|s| s.rtt_ms).and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok());
         (rate, rtt)
+    }
+
+    /// Time that one full range takes at `peer`, as learned.
+    pub(super) fn range_time(&self, peer: &PeerId) -> Option<Duration> {
+        let (rate, first_byte) = self.learned(peer);
+        let body = f64::from(self.layout.manifest().chunk_size()) / rate?;
+        Some(Duration::try_from_secs_f64(body).ok()?.saturating_add(first_byte.unwrap_or_default()))
+    }
+
+    /// Time that one full range takes on average over all peers of this download.
+    pub(super) fn average_range_time(&self) -> Option<Duration> {
+        let rate = self.lock().average_rate()?;
+        Duration::try_from_secs_f64(f64::from(self.layout.manifest().chunk_size()) / rate).ok()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -398,12 +356,17 @@ impl State {
         (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds)
     }
 
+    /// How much more than usual one further range would crowd `peer`; at least 1.
+    fn crowding(&self, peer: &PeerId) -> f64 {
+        let Some(peer) = self.peers.get(peer) else { return 1.0 };
+        let usual = peer.concurrency.unwrap_or(1.0).max(1.0);
+        ((peer.in_flight + 1) as f64 / usual).max(1.0)
+    }
+
     /// Time since the last byte of `peer` on any range, as far as requests to it have been running.
     fn silence(&self, peer: &PeerId, now: Instant) -> Duration {
         let running = self.running.values().filter(|r| r.peer == *peer);
-        let last = running
-            .filter_map(|r| Some(r.stamps.sent() + r.stamps.last_byte()?))
-            .max();
+        let last = running.filter_map(|r| Some(r.stamps.sent() + r.stamps.last_byte()?)).max();
         let last = last.max(self.peers.get(peer).and_then(|p| p.last_byte));
         last.map_or(Duration::MAX, |at| now.saturating_duration_since(at))
     }
@@ -415,7 +378,7 @@ impl State {
             let elapsed = now.saturating_duration_since(running.stamps.sent());
             let late = match lateness {
                 Lateness::Total => elapsed * 2 >= running.limits.total,
-                _ => elapsed.min(self.silence(&running.peer, now)) >= TOGETHER_SILENCE,
+                _ => elapsed.min(self.silence(&running.peer, now)) >= QUIET,
             };
             *others.entry(running.peer).or_default() |= late;
         }

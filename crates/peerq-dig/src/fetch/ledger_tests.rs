@@ -20,11 +20,7 @@ fn ledger() -> Ledger {
 
 fn delivered(ms: u64) -> Seen {
     let duration = Duration::from_millis(ms);
-    Seen {
-        bytes: CHUNK,
-        duration,
-        first_byte: Some(duration / 2),
-    }
+    Seen { bytes: CHUNK, duration, first_byte: Some(duration / 2) }
 }
 
 /// A request whose stamps say "sent now".
@@ -57,11 +53,7 @@ async fn assignments_are_counted_until_they_are_closed() {
     ledger.close(&attempt, true);
     ledger.close(&other, false);
     ledger.close(&other, false);
-    assert_eq!(
-        ledger.pending(),
-        [1, 2, 3],
-        "a failed range is pending again, once"
-    );
+    assert_eq!(ledger.pending(), [1, 2, 3], "a failed range is pending again, once");
     assert!(ledger.active().is_empty());
     assert_eq!(ledger.completed(), 1);
 }
@@ -86,10 +78,7 @@ async fn a_silent_peer_is_given_up_only_if_somebody_else_could_be_asked() {
     assert!(!gives_up(&ledger, &attempt));
     tokio::time::advance(Duration::from_millis(1100)).await;
     ledger.set_candidates(vec![peer(1), peer(2)]);
-    assert!(
-        gives_up(&ledger, &attempt),
-        "its doubled patience is over too"
-    );
+    assert!(gives_up(&ledger, &attempt), "its doubled patience is over too");
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,11 +101,7 @@ async fn patience_doubles_for_a_range_that_was_given_up_before() {
 async fn when_most_busy_peers_are_silent_together_nobody_is_given_up() {
     let ledger = ledger();
     ledger.set_candidates(vec![peer(1), peer(2), peer(3)]);
-    let attempts = [
-        running(&ledger, 0, 1),
-        running(&ledger, 1, 2),
-        running(&ledger, 2, 3),
-    ];
+    let attempts = [running(&ledger, 0, 1), running(&ledger, 1, 2), running(&ledger, 2, 3)];
     tokio::time::advance(Duration::from_millis(1100)).await;
     for attempt in &attempts {
         assert!(!gives_up(&ledger, attempt), "our own link is down");
@@ -141,15 +126,9 @@ async fn without_patience_only_the_timeout_ends_a_request() {
     ledger.set_candidates(vec![peer(1), peer(2)]);
     let attempt = running(&ledger, 0, 1);
     tokio::time::advance(Duration::from_secs(29)).await;
-    assert_eq!(
-        ledger.judge(&attempt, TIMEOUT, false),
-        Verdict::Wait(Duration::from_secs(1))
-    );
+    assert_eq!(ledger.judge(&attempt, TIMEOUT, false), Verdict::Wait(Duration::from_secs(1)));
     tokio::time::advance(Duration::from_secs(1)).await;
-    assert!(matches!(
-        ledger.judge(&attempt, TIMEOUT, false),
-        Verdict::GiveUp(_)
-    ));
+    assert!(matches!(ledger.judge(&attempt, TIMEOUT, false), Verdict::GiveUp(_)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -160,7 +139,7 @@ async fn waiting_always_ends() {
     let started = Instant::now();
     loop {
         match ledger.judge(&attempt, TIMEOUT, true) {
-            Verdict::GiveUp(_) => break,
+            Verdict::GiveUp(_) | Verdict::Move => break,
             Verdict::Wait(wait) => {
                 assert!(!wait.is_zero(), "a wait makes progress");
                 tokio::time::advance(wait).await;

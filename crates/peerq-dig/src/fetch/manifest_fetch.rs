@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use dig_download::assemble_range_stream;
 use dig_nat::PeerId;
-use dig_peer_selector::OutcomeKind;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::time::Instant;
 
@@ -71,24 +70,12 @@ fn best(holders: &Holders, book: &Scorebook, asked: &[PeerId]) -> Option<PeerId>
     let score = |peer: &PeerId| {
         let known = book.selector().and_then(|s| s.peer_snapshot(peer));
         known.map_or((0, 0.5, 0.0), |k| {
-            (
-                u8::from(k.banned),
-                k.reliability.unwrap_or(0.5),
-                k.throughput_bps.unwrap_or(0.0),
-            )
+            (u8::from(k.banned), k.reliability.unwrap_or(0.5), k.throughput_bps.unwrap_or(0.0))
         })
     };
-    let mut open: Vec<_> = holders
-        .confirmed()
-        .into_iter()
-        .filter(|p| !asked.contains(p))
-        .map(|p| (score(&p), p))
-        .collect();
-    open.sort_by(|(a, _), (b, _)| {
-        a.0.cmp(&b.0)
-            .then(b.1.total_cmp(&a.1))
-            .then(b.2.total_cmp(&a.2))
-    });
+    let mut open: Vec<_> =
+        holders.confirmed().into_iter().filter(|p| !asked.contains(p)).map(|p| (score(&p), p)).collect();
+    open.sort_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)).then(b.2.total_cmp(&a.2)));
     open.first().map(|(_, p)| *p)
 }
 
@@ -100,72 +87,53 @@ async fn ask(
     book: &Arc<Scorebook>,
     timeout: Duration,
 ) -> Option<Manifest> {
-    let asked = Instant::now();
-    let (ending, first_byte, manifest) =
-        match tokio::time::timeout(timeout, exchange(id, pool, peer, holders)).await {
-            Ok(done) => done,
-            Err(_) => (
-                Ending::TimedOut(format!("no manifest within {timeout:?}")),
-                None,
-                None,
-            ),
-        };
-    // A manifest is too short to tell a rate from, so its bytes are not offered as a sample of one.
-    let seen = Seen {
-        bytes: 0,
-        duration: asked.elapsed(),
-        first_byte,
+    let asking = exchange(id, pool, peer, holders);
+    let (ending, seen, manifest) = match tokio::time::timeout(timeout, asking).await {
+        Ok(done) => done,
+        Err(_) => {
+            let seen = Seen { duration: timeout, ..Seen::default() };
+            (Ending::TimedOut(format!("no manifest within {timeout:?}")), seen, None)
+        }
     };
-    let total_length = manifest.as_ref().map_or(0, |m| m.encode().len() as u64);
-    book.record(
-        peer,
-        id.manifest_content(),
-        OutcomeKind::Request { total_length },
-        &ending,
-        seen,
-    );
+    book.record_unplanned(peer, id.manifest_content(), &ending, seen);
     manifest
 }
 
-async fn exchange(
-    id: FileId,
-    pool: &Arc<Pool>,
-    peer: PeerId,
-    holders: &Holders,
-) -> (Ending, Option<Duration>, Option<Manifest>) {
+async fn exchange(id: FileId, pool: &Arc<Pool>, peer: PeerId, holders: &Holders) -> (Ending, Seen, Option<Manifest>) {
     let max = MAX_MANIFEST_BYTES as u64;
+    let asked = Instant::now();
     let Some(request) = super::request(&id.manifest_content(), 0, max) else {
-        return (Ending::Cancelled, None, None);
+        return (Ending::Cancelled, Seen::default(), None);
     };
-    let stream = match pool
-        .open_range(&peer, &holders.addrs(&peer), &request)
-        .await
-    {
+    let stream = match pool.open_range(&peer, &holders.addrs(&peer), &request).await {
         Ok(stream) => stream,
-        Err(e) => return (pool_ending(&e), None, None),
+        Err(e) => {
+            let seen = Seen { duration: asked.elapsed(), ..Seen::default() };
+            return (pool_ending(&e), seen, None);
+        }
     };
     let stamps = Stamps::new(Instant::now());
     let mut reader = StampedReader::new(stream, stamps.clone());
     let answer = assemble_range_stream(&mut reader, max).await;
-    let (bytes, meta) = match answer {
-        Ok(answer) => answer,
-        Err(e) => {
-            return (
-                broken_stream(stamps.connection_ended(), e.to_string()),
-                stamps.first_byte(),
-                None,
-            );
+    let (ending, bytes, manifest) = match answer {
+        Ok((bytes, meta)) => {
+            drain(reader);
+            judge(id, &bytes, meta.total_length)
         }
+        Err(e) => (broken_stream(stamps.connection_ended(), e.to_string()), 0, None),
     };
-    drain(reader);
-    let declared = meta.total_length.unwrap_or(0).min(max);
-    let (ending, manifest) = match Manifest::decode(&bytes, &id) {
-        Ok(manifest) => (Ending::Verified, Some(manifest)),
-        Err(_) if bytes.is_empty() || (bytes.len() as u64) < declared => (
-            Ending::Interrupted(format!("the manifest ended after {} bytes", bytes.len())),
-            None,
-        ),
-        Err(e) => (Ending::Hostile(e.to_string()), None),
-    };
-    (ending, stamps.first_byte(), manifest)
+    let duration = stamps.last_byte().unwrap_or_else(|| stamps.sent().elapsed());
+    (ending, Seen { bytes, duration, first_byte: stamps.first_byte() }, manifest)
+}
+
+/// What an answer of `bytes` out of `declared` is.
+fn judge(id: FileId, bytes: &[u8], declared: Option<u64>) -> (Ending, u64, Option<Manifest>) {
+    let got = bytes.len() as u64;
+    match Manifest::decode(bytes, &id) {
+        Ok(manifest) => (Ending::Verified, got, Some(manifest)),
+        Err(_) if got == 0 || got < declared.unwrap_or(0).min(MAX_MANIFEST_BYTES as u64) => {
+            (Ending::Interrupted(format!("the manifest ended after {got} bytes")), got, None)
+        }
+        Err(e) => (Ending::Hostile(e.to_string()), got, None),
+    }
 }

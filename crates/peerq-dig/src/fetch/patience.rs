@@ -27,6 +27,11 @@ const UNPROVEN_PART: f64 = 0.25;
 /// What is expected of a peer of which nothing at all is known, bytes per second.
 const RATE_FLOOR: f64 = 64.0 * 1024.0;
 
+/// A straggler is moved only after this long, and only if the rest would take this multiple of the time elsewhere.
+/// Higher: a slow peer holds up the end of a download. Lower: transfers thrown away for little. Unmeasured heuristics.
+const STRAGGLER_MIN: Duration = Duration::from_millis(500);
+const STRAGGLER_FACTOR: f64 = 3.0;
+
 /// The longest any limit grows; keeps arithmetic finite for absurd rates.
 const LIMIT_MAX: Duration = Duration::from_secs(3600);
 
@@ -57,6 +62,8 @@ pub(super) struct Limits {
     pub(super) stall: Duration,
     /// From the request to the last byte.
     pub(super) total: Duration,
+    /// The prediction behind `total`, times its factor but without its least time.
+    pub(super) unusual: Duration,
 }
 
 /// What is seen of a running range.
@@ -97,24 +104,12 @@ impl Expectation {
     pub(super) fn limits(&self, doublings: u32) -> Limits {
         let usual = self.first_byte.unwrap_or(Duration::ZERO).min(LIMIT_MAX);
         // Ranges sent before this one may have to pass through the same link first.
-        let queue = if self.crowding > 1.0 {
-            self.body()
-        } else {
-            Duration::ZERO
-        };
+        let queue = if self.crowding > 1.0 { self.body() } else { Duration::ZERO };
         let silence = SILENCE_MIN.max(usual * FIRST_BYTE_FACTOR).max(queue);
-        let total = TOTAL_MIN
-            .max(seconds((usual + self.body()).as_secs_f64() * TOTAL_FACTOR))
-            .max(silence);
-        let double = |d: Duration| {
-            d.saturating_mul(1 << doublings.min(DOUBLINGS_MAX))
-                .min(LIMIT_MAX)
-        };
-        Limits {
-            first_byte: double(silence),
-            stall: double(silence),
-            total: double(total),
-        }
+        let unusual = seconds((usual + self.body()).as_secs_f64() * TOTAL_FACTOR);
+        let total = TOTAL_MIN.max(unusual).max(silence);
+        let double = |d: Duration| d.saturating_mul(1 << doublings.min(DOUBLINGS_MAX)).min(LIMIT_MAX);
+        Limits { first_byte: double(silence), stall: double(silence), total: double(total), unusual }
     }
 }
 
@@ -133,9 +128,7 @@ impl Limits {
         let quiet = if sight.started {
             self.stall.saturating_sub(sight.silent)
         } else {
-            self.first_byte
-                .saturating_sub(sight.elapsed)
-                .max(SILENCE_MIN.saturating_sub(sight.silent))
+            self.first_byte.saturating_sub(sight.elapsed).max(SILENCE_MIN.saturating_sub(sight.silent))
         };
         Err(quiet.min(self.total - sight.elapsed))
     }
@@ -143,18 +136,35 @@ impl Limits {
     /// The same limits, doubled.
     pub(super) fn doubled(&self) -> Limits {
         let double = |d: Duration| d.saturating_mul(2).min(LIMIT_MAX);
-        Limits {
-            first_byte: double(self.first_byte),
-            stall: double(self.stall),
-            total: double(self.total),
-        }
+        Limits { first_byte: double(self.first_byte), stall: double(self.stall), total: double(self.total), ..*self }
+    }
+}
+
+/// A running range at the end of a download, when nothing else waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Straggler {
+    /// Since the request.
+    pub(super) elapsed: Duration,
+    /// Payload bytes so far.
+    pub(super) bytes: u64,
+    /// Length of the range, bytes.
+    pub(super) length: u64,
+    /// Time another peer would need for the whole range.
+    pub(super) elsewhere: Duration,
+}
+
+impl Straggler {
+    /// Whether the whole download would wait much longer for this range than for another peer to start it over. A range
+    /// without a byte is left to the rules of silence.
+    pub(super) fn is_better_elsewhere(&self) -> bool {
+        let left = self.length.saturating_sub(self.bytes);
+        let remaining = self.elapsed.as_secs_f64() / self.bytes.max(1) as f64 * left as f64;
+        self.bytes > 0 && self.elapsed >= STRAGGLER_MIN && remaining > STRAGGLER_FACTOR * self.elsewhere.as_secs_f64()
     }
 }
 
 fn seconds(s: f64) -> Duration {
-    Duration::try_from_secs_f64(s)
-        .unwrap_or(LIMIT_MAX)
-        .min(LIMIT_MAX)
+    Duration::try_from_secs_f64(s).unwrap_or(LIMIT_MAX).min(LIMIT_MAX)
 }
 
 #[cfg(test)]
@@ -174,11 +184,7 @@ mod tests {
     }
 
     fn sight(elapsed_ms: u64, started: bool, silent_ms: u64) -> Sight {
-        Sight {
-            elapsed: Duration::from_millis(elapsed_ms),
-            started,
-            silent: Duration::from_millis(silent_ms),
-        }
+        Sight { elapsed: Duration::from_millis(elapsed_ms), started, silent: Duration::from_millis(silent_ms) }
     }
 
     #[test]
@@ -197,12 +203,7 @@ mod tests {
 
     #[test]
     fn an_unproven_peer_gets_four_times_the_average() {
-        let e = Expectation {
-            average_rate: Some(MIB as f64),
-            crowding: 1.0,
-            length: MIB,
-            ..Expectation::default()
-        };
+        let e = Expectation { average_rate: Some(MIB as f64), crowding: 1.0, length: MIB, ..Expectation::default() };
         assert_eq!(e.limits(0).total, Duration::from_secs(12));
     }
 
@@ -211,26 +212,16 @@ mod tests {
         let e = known(50e6, 5);
         assert_eq!(e.limits(1).first_byte, 2 * e.limits(0).first_byte);
         assert_eq!(e.limits(u32::MAX), e.limits(DOUBLINGS_MAX));
-        let absurd = Expectation {
-            rate: Some(f64::MIN_POSITIVE),
-            length: u64::MAX,
-            ..e
-        };
+        let absurd = Expectation { rate: Some(f64::MIN_POSITIVE), length: u64::MAX, ..e };
         assert_eq!(absurd.limits(9).total, LIMIT_MAX);
-        let not_a_rate = Expectation {
-            rate: Some(f64::NAN),
-            ..e
-        };
+        let not_a_rate = Expectation { rate: Some(f64::NAN), ..e };
         assert!(not_a_rate.limits(0).total >= TOTAL_MIN);
     }
 
     #[test]
     fn silence_before_and_after_the_first_byte_is_lateness() {
         let limits = known(50e6, 5).limits(0);
-        assert_eq!(
-            limits.judge(&sight(1000, false, 1000)),
-            Ok(Lateness::FirstByte)
-        );
+        assert_eq!(limits.judge(&sight(1000, false, 1000)), Ok(Lateness::FirstByte));
         assert_eq!(limits.judge(&sight(1500, true, 1000)), Ok(Lateness::Stall));
         assert_eq!(limits.judge(&sight(2000, true, 0)), Ok(Lateness::Total));
     }
@@ -248,5 +239,19 @@ mod tests {
         assert_eq!(wait, Duration::from_millis(600));
         let wait = limits.judge(&sight(1900, true, 100)).unwrap_err();
         assert_eq!(wait, Duration::from_millis(100));
+    }
+    #[test]
+    fn a_straggler_is_moved_if_the_rest_takes_far_longer_than_elsewhere() {
+        let slow = Straggler {
+            elapsed: Duration::from_secs(1),
+            bytes: MIB / 10,
+            length: MIB,
+            elsewhere: Duration::from_secs(1),
+        };
+        assert!(slow.is_better_elsewhere(), "nine more seconds against one");
+        assert!(!Straggler { bytes: MIB / 2, ..slow }.is_better_elsewhere(), "one more second");
+        assert!(!Straggler { elapsed: Duration::from_millis(100), ..slow }.is_better_elsewhere(), "too early to tell");
+        assert!(!Straggler { bytes: 0, ..slow }.is_better_elsewhere(), "silence has its own rules");
+        assert!(!Straggler { bytes: 2 * MIB, ..slow }.is_better_elsewhere(), "it is done");
     }
 }

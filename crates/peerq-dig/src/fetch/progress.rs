@@ -70,20 +70,14 @@ impl RateMeter {
     /// Takes the bytes done at `now` and tells the bytes per second.
     pub(super) fn rate(&mut self, now: Instant, bytes: u64) -> f64 {
         self.samples.push_back((now, bytes));
-        while self.samples.len() > 2
-            && now.saturating_duration_since(self.samples[1].0) >= RATE_WINDOW
-        {
+        while self.samples.len() > 2 && now.saturating_duration_since(self.samples[1].0) >= RATE_WINDOW {
             self.samples.pop_front();
         }
         let Some((then, before)) = self.samples.front() else {
             return 0.0;
         };
         let seconds = now.saturating_duration_since(*then).as_secs_f64();
-        if seconds > 0.0 {
-            bytes.saturating_sub(*before) as f64 / seconds
-        } else {
-            0.0
-        }
+        if seconds > 0.0 { bytes.saturating_sub(*before) as f64 / seconds } else { 0.0 }
     }
 }
 

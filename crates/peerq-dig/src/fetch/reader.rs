@@ -59,10 +59,7 @@ impl Stamps {
 
     /// Payload bytes so far, estimated from the wire bytes.
     pub(super) fn payload_bytes(&self) -> u64 {
-        self.wire_bytes
-            .load(Relaxed)
-            .saturating_mul(PAYLOAD_PER_WIRE.0)
-            / PAYLOAD_PER_WIRE.1
+        self.wire_bytes.load(Relaxed).saturating_mul(PAYLOAD_PER_WIRE.0) / PAYLOAD_PER_WIRE.1
     }
 
     /// Whether the connection failed or the stream ended while it was being read.
@@ -71,9 +68,7 @@ impl Stamps {
     }
 
     fn arrived(&self, bytes: usize) {
-        let at = u64::try_from(self.sent.elapsed().as_micros())
-            .unwrap_or(NEVER - 1)
-            .min(NEVER - 1);
+        let at = u64::try_from(self.sent.elapsed().as_micros()).unwrap_or(NEVER - 1).min(NEVER - 1);
         let _ = self.first.compare_exchange(NEVER, at, Relaxed, Relaxed);
         self.last.store(at, Relaxed);
         self.wire_bytes.fetch_add(bytes as u64, Relaxed);
@@ -100,11 +95,7 @@ impl<R> StampedReader<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for StampedReader<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let (before, room) = (buf.filled().len(), buf.remaining());
         let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
         match &polled {

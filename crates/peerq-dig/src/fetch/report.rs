@@ -31,10 +31,7 @@ pub struct FetchReport {
 impl FetchReport {
     /// Verified payload bytes by peer, for the peers that delivered any.
     pub fn bytes_by_peer(&self) -> impl Iterator<Item = (PeerId, u64)> + '_ {
-        self.peers
-            .iter()
-            .filter(|p| p.bytes > 0)
-            .map(|p| (p.peer_id, p.bytes))
+        self.peers.iter().filter(|p| p.bytes > 0).map(|p| (p.peer_id, p.bytes))
     }
 }
 
@@ -55,13 +52,7 @@ pub struct PeerReport {
 
 impl PeerReport {
     pub(super) fn new(peer_id: PeerId) -> Self {
-        PeerReport {
-            peer_id,
-            addr: None,
-            bytes: 0,
-            outcomes: OutcomeCounts::default(),
-            last_failure: None,
-        }
+        PeerReport { peer_id, addr: None, bytes: 0, outcomes: OutcomeCounts::default(), last_failure: None }
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dig_download::{
-    DownloadConfig, DownloadError, DownloadEvent, DownloadHandle, DownloadOptions, Downloader,
-    ProviderLocator, download_key,
+    DownloadConfig, DownloadError, DownloadEvent, DownloadHandle, DownloadOptions, Downloader, ProviderLocator,
+    download_key,
 };
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
@@ -84,13 +84,8 @@ impl Run {
         let (output, overwrite) = (self.options.output.clone(), self.options.overwrite);
         let staging = Arc::new(blocking(move || Staging::open(&output, &id, overwrite)).await??);
 
-        let (holders, _finder) = Holders::search(
-            id,
-            self.pool.clone(),
-            &self.options.peers,
-            self.locator.clone(),
-            book.clone(),
-        );
+        let (holders, _finder) =
+            Holders::search(id, self.pool.clone(), &self.options.peers, self.locator.clone(), book.clone());
         let manifest = Arc::new(self.manifest(&staging, &holders, &book).await?);
         let total_length = manifest.total_length();
 
@@ -132,9 +127,7 @@ impl Run {
             return Ok(manifest);
         }
         let (pool, timeout) = (self.pool.clone(), self.options.range_timeout);
-        let found = self
-            .cancellable(fetch_manifest(id, &pool, holders, book, timeout))
-            .await?;
+        let found = self.cancellable(fetch_manifest(id, &pool, holders, book, timeout)).await?;
         let manifest = found.ok_or_else(|| failed(self.options.id, holders, book, 0, 0))?;
         let (writer, copy) = (staging.clone(), manifest.clone());
         blocking(move || writer.keep_manifest(&copy)).await??;
@@ -142,13 +135,8 @@ impl Run {
     }
 
     /// Which chunks an earlier attempt left.
-    async fn present(
-        &mut self,
-        staging: &Arc<Staging>,
-        manifest: &Arc<Manifest>,
-    ) -> Result<Vec<bool>, FetchError> {
-        let (staging, manifest, progress) =
-            (staging.clone(), manifest.clone(), self.progress.clone());
+    async fn present(&mut self, staging: &Arc<Staging>, manifest: &Arc<Manifest>) -> Result<Vec<bool>, FetchError> {
+        let (staging, manifest, progress) = (staging.clone(), manifest.clone(), self.progress.clone());
         progress.send_modify(|p| {
             p.state = FetchState::Verifying;
             p.bytes_total = Some(manifest.total_length());
@@ -201,8 +189,7 @@ impl Run {
         let patient = match &self.options.policy {
             Policy::RoundRobin => false,
             Policy::Peerq(selector) => {
-                let adapter =
-                    Adapter::new(ledger.clone(), holders.clone(), selector.clone(), content);
+                let adapter = Adapter::new(ledger.clone(), holders.clone(), selector.clone(), content);
                 config.selector = Some(Arc::new(adapter));
                 config.max_concurrency = ENGINE_CAP;
                 config.max_inflight_per_source = ENGINE_CAP;
@@ -220,28 +207,16 @@ impl Run {
         let key = download_key(&content);
         let seed = SeededState::new(key, self.options.id.to_string(), layout.chunk_lens());
         let verifier = ChunkVerifier::new(ledger.clone());
-        let downloader = Downloader::new(
-            holders.clone(),
-            Arc::new(transport),
-            Arc::new(verifier),
-            Arc::new(seed),
-            config,
-        );
-        let options = DownloadOptions {
-            start_paused: self.paused,
-            resume_key: None,
-        };
+        let downloader =
+            Downloader::new(holders.clone(), Arc::new(transport), Arc::new(verifier), Arc::new(seed), config);
+        let options = DownloadOptions { start_paused: self.paused, resume_key: None };
         let mut engine = downloader.download(content, sink.clone(), options);
         let stopped = self.follow(&mut engine, &ledger, holders, book).await;
         match engine.join().await {
             Ok(_) => Ok(()),
-            Err(_) if stopped == Some(Stop::Stuck) => Err(failed(
-                self.options.id,
-                holders,
-                book,
-                sink.missing(),
-                sink.chunks(),
-            )),
+            Err(_) if stopped == Some(Stop::Stuck) => {
+                Err(failed(self.options.id, holders, book, sink.missing(), sink.chunks()))
+            }
             Err(_) if stopped == Some(Stop::Cancelled) => Err(FetchError::Cancelled),
             Err(e) => Err(self.ended(e, &sink, holders, book)),
         }
@@ -262,11 +237,7 @@ impl Run {
         let mut alive = Instant::now();
         let resumed = self.progress.borrow().bytes_resumed;
         self.progress.send_modify(|p| {
-            p.state = if self.paused {
-                FetchState::Paused
-            } else {
-                FetchState::Downloading
-            };
+            p.state = if self.paused { FetchState::Paused } else { FetchState::Downloading };
         });
         loop {
             tokio::select! {
@@ -312,62 +283,30 @@ impl Run {
     }
 
     /// The engine's error in terms of what to do about it.
-    fn ended(
-        &self,
-        error: DownloadError,
-        sink: &StagingSink,
-        holders: &Holders,
-        book: &Scorebook,
-    ) -> FetchError {
+    fn ended(&self, error: DownloadError, sink: &StagingSink, holders: &Holders, book: &Scorebook) -> FetchError {
         if let Some(fault) = sink.take_fault() {
             return fault;
         }
         match error {
-            DownloadError::NoProviders { .. } | DownloadError::NotFound { .. } => failed(
-                self.options.id,
-                holders,
-                book,
-                sink.missing(),
-                sink.chunks(),
-            ),
-            other => FetchError::Engine {
-                reason: other.to_string(),
-            },
+            DownloadError::NoProviders { .. } | DownloadError::NotFound { .. } => {
+                failed(self.options.id, holders, book, sink.missing(), sink.chunks())
+            }
+            other => FetchError::Engine { reason: other.to_string() },
         }
     }
 }
 
 /// Why nobody could deliver.
-fn failed(
-    id: crate::content::FileId,
-    holders: &Holders,
-    book: &Scorebook,
-    missing: usize,
-    total: usize,
-) -> FetchError {
+fn failed(id: crate::content::FileId, holders: &Holders, book: &Scorebook, missing: usize, total: usize) -> FetchError {
     if holders.is_empty() {
         return FetchError::NoHolders { id };
     }
     if holders.all_refused() {
-        return FetchError::UnknownId {
-            id,
-            reasons: holders.failures(),
-        };
+        return FetchError::UnknownId { id, reasons: holders.failures() };
     }
-    FetchError::AllHoldersFailed {
-        id,
-        missing,
-        total,
-        reasons: book.failures(),
-    }
+    FetchError::AllHoldersFailed { id, missing, total, reasons: book.failures() }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, FetchError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|e| FetchError::Engine {
-            reason: format!("disk task ended: {e}"),
-        })
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, FetchError> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| FetchError::Engine { reason: format!("disk task ended: {e}") })
 }

@@ -14,6 +14,7 @@ use dig_peer_selector::{OutcomeKind, PeerSelector, TransferOutcome};
 
 use super::ending::{Ending, Seen, millis};
 use super::error::HolderFailure;
+use super::layout::Chunk;
 use super::report::PeerReport;
 
 /// Most peers tallied in one fetch; more than any provider set holds, and a bound on what strangers can make us keep.
@@ -28,10 +29,7 @@ pub(super) struct Scorebook {
 
 impl Scorebook {
     pub(super) fn new(selector: Option<Arc<PeerSelector>>) -> Self {
-        Scorebook {
-            selector,
-            peers: Mutex::default(),
-        }
+        Scorebook { selector, peers: Mutex::default() }
     }
 
     pub(super) fn selector(&self) -> Option<&Arc<PeerSelector>> {
@@ -43,21 +41,30 @@ impl Scorebook {
         self.with(peer, |report| report.addr = addr.or(report.addr));
     }
 
-    /// Takes the end of one request, exactly once per request.
-    pub(super) fn record(
-        &self,
-        peer: PeerId,
-        content: ContentId,
-        kind: OutcomeKind,
-        ending: &Ending,
-        seen: Seen,
-    ) {
+    /// Takes the end of a request that no plan dispatched: for availability or a manifest. It is told to the selector as a
+    /// dispatch and its end, so that nobody's count of what is in flight suffers, and as the one range of its resource,
+    /// because it says something about this very peer.
+    pub(super) fn record_unplanned(&self, peer: PeerId, content: ContentId, ending: &Ending, seen: Seen) {
+        if let Some(selector) = &self.selector {
+            selector.on_dispatch(&peer, 1);
+        }
+        let kind = OutcomeKind::Range { index: 0, offset: 0, length: seen.bytes };
+        self.take(peer, content, kind, ending, seen);
+    }
+
+    /// Takes the end of a request for a chunk, exactly once per request.
+    pub(super) fn record_chunk(&self, peer: PeerId, content: ContentId, chunk: Chunk, ending: &Ending, seen: Seen) {
+        if *ending == Ending::Verified {
+            self.with(peer, |report| report.bytes = report.bytes.saturating_add(seen.bytes));
+        }
+        let Chunk { index, offset, length } = chunk;
+        self.take(peer, content, OutcomeKind::Range { index, offset, length }, ending, seen);
+    }
+
+    fn take(&self, peer: PeerId, content: ContentId, kind: OutcomeKind, ending: &Ending, seen: Seen) {
         let result = ending.result(seen.bytes);
         self.with(peer, |report| {
             report.outcomes.count(&result);
-            if *ending == Ending::Verified && matches!(kind, OutcomeKind::Range { .. }) {
-                report.bytes = report.bytes.saturating_add(seen.bytes);
-            }
             if let Some(why) = ending.reason() {
                 report.last_failure = Some(HolderFailure::new(peer, why).reason);
             }
@@ -71,9 +78,7 @@ impl Scorebook {
                 bytes: seen.bytes,
                 duration_ms: millis(seen.duration),
                 rtt_ms: seen.first_byte.map(millis),
-                at: SystemTime::now()
-                    .duration_since(UNIX_EPOCH)
-                    .map_or(0, |d| d.as_secs()),
+                at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
             });
         }
     }
@@ -89,12 +94,7 @@ impl Scorebook {
     pub(super) fn failures(&self) -> Vec<HolderFailure> {
         self.peers()
             .into_iter()
-            .filter_map(|p| {
-                Some(HolderFailure {
-                    peer_id: p.peer_id,
-                    reason: p.last_failure?,
-                })
-            })
+            .filter_map(|p| Some(HolderFailure { peer_id: p.peer_id, reason: p.last_failure? }))
             .collect()
     }
 

@@ -26,20 +26,12 @@ pub(super) struct StagingSink {
 impl StagingSink {
     pub(super) fn new(staging: Arc<Staging>, layout: Arc<MissingLayout>) -> Self {
         let written = Mutex::new(vec![false; layout.range_count()]);
-        StagingSink {
-            staging,
-            layout,
-            written,
-            fault: Mutex::new(None),
-        }
+        StagingSink { staging, layout, written, fault: Mutex::new(None) }
     }
 
     /// The disk fault that ended the download, if one did.
     pub(super) fn take_fault(&self) -> Option<FetchError> {
-        self.fault
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Chunks not yet written.
@@ -58,30 +50,19 @@ impl StagingSink {
 
     fn keep(&self, fault: FetchError) -> DownloadError {
         let text = fault.to_string();
-        self.fault
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(fault);
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
         DownloadError::sink(text)
     }
 
     /// Bytes the disk still has to take.
     fn needed(&self) -> u64 {
         let written = self.written();
-        (0..written.len())
-            .filter(|r| !written[*r])
-            .filter_map(|r| self.layout.chunk(r))
-            .map(|c| c.length)
-            .sum()
+        (0..written.len()).filter(|r| !written[*r]).filter_map(|r| self.layout.chunk(r)).map(|c| c.length).sum()
     }
 }
 
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, DownloadError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|e| DownloadError::sink(format!("disk task ended: {e}")))
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, DownloadError> {
+    tokio::task::spawn_blocking(work).await.map_err(|e| DownloadError::sink(format!("disk task ended: {e}")))
 }
 
 #[async_trait]
@@ -91,10 +72,7 @@ impl Sink for StagingSink {
             .layout
             .range_at(offset, bytes.len() as u64)
             .ok_or_else(|| DownloadError::sink("write outside the chunk layout"))?;
-        let chunk = self
-            .layout
-            .chunk(range)
-            .ok_or_else(|| DownloadError::sink("no such chunk"))?;
+        let chunk = self.layout.chunk(range).ok_or_else(|| DownloadError::sink("no such chunk"))?;
         let (staging, bytes) = (self.staging.clone(), bytes.to_vec());
         match blocking(move || staging.write_at(chunk.offset, &bytes)).await? {
             Ok(()) => {
@@ -114,9 +92,7 @@ impl Sink for StagingSink {
             return Err(DownloadError::sink("not every chunk has been written"));
         }
         let (staging, total) = (self.staging.clone(), self.layout.manifest().total_length());
-        blocking(move || staging.promote(total))
-            .await?
-            .map_err(|fault| self.keep(fault))
+        blocking(move || staging.promote(total)).await?.map_err(|fault| self.keep(fault))
     }
 
     async fn truncate(&self, len: u64) -> Result<(), DownloadError> {
@@ -132,10 +108,7 @@ impl Sink for StagingSink {
     }
 
     async fn read_at(&self, offset: u64, len: u64) -> Result<Vec<u8>, DownloadError> {
-        let spans = self
-            .layout
-            .spans(offset, len)
-            .ok_or_else(|| DownloadError::sink("nothing is staged there"))?;
+        let spans = self.layout.spans(offset, len).ok_or_else(|| DownloadError::sink("nothing is staged there"))?;
         if spans.iter().any(|(range, _, _)| !self.written()[*range]) {
             return Err(DownloadError::sink("that chunk has not been written"));
         }
@@ -143,8 +116,7 @@ impl Sink for StagingSink {
         blocking(move || {
             let mut bytes = Vec::new();
             for (_, at, length) in spans {
-                let length =
-                    usize::try_from(length).map_err(|_| std::io::ErrorKind::InvalidInput)?;
+                let length = usize::try_from(length).map_err(|_| std::io::ErrorKind::InvalidInput)?;
                 bytes.extend(staging.read_at(at, length)?);
             }
             Ok::<_, std::io::Error>(bytes)
@@ -176,25 +148,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data: Vec<u8> = (0..CHUNK * 2 + 100).map(|i| (i % 253) as u8).collect();
         let manifest = Arc::new(Manifest::of_bytes(&data));
-        let staging =
-            Arc::new(Staging::open(&dir.path().join("out"), &manifest.id(), false).unwrap());
-        staging
-            .write_at(CHUNK as u64, &data[CHUNK..2 * CHUNK])
-            .unwrap();
+        let staging = Arc::new(Staging::open(&dir.path().join("out"), &manifest.id(), false).unwrap());
+        staging.write_at(CHUNK as u64, &data[CHUNK..2 * CHUNK]).unwrap();
         let layout = Arc::new(MissingLayout::new(manifest, &[false, true, false]));
-        Bench {
-            dir,
-            data,
-            sink: StagingSink::new(staging, layout),
-        }
+        Bench { dir, data, sink: StagingSink::new(staging, layout) }
     }
 
     #[tokio::test]
     async fn chunks_land_at_their_real_offsets_and_the_file_is_promoted_whole() {
         let Bench { dir, data, sink } = bench();
-        sink.write_at(CHUNK as u64, &data[2 * CHUNK..])
-            .await
-            .unwrap();
+        sink.write_at(CHUNK as u64, &data[2 * CHUNK..]).await.unwrap();
         sink.write_at(0, &data[..CHUNK]).await.unwrap();
         sink.finalize().await.unwrap();
         assert_eq!(std::fs::read(dir.path().join("out")).unwrap(), data);
@@ -210,26 +173,17 @@ mod tests {
 
     #[tokio::test]
     async fn read_back_is_true_of_what_this_download_wrote() {
-        let Bench {
-            data,
-            sink,
-            dir: _dir,
-        } = bench();
+        let Bench { data, sink, dir: _dir } = bench();
         let total = (CHUNK + 100) as u64;
         assert!(sink.read_at(0, 1).await.is_err(), "not written yet");
         sink.write_at(0, &data[..CHUNK]).await.unwrap();
-        sink.write_at(CHUNK as u64, &data[2 * CHUNK..])
-            .await
-            .unwrap();
+        sink.write_at(CHUNK as u64, &data[2 * CHUNK..]).await.unwrap();
         let crossing = sink.read_at(CHUNK as u64 - 1, 2).await.unwrap();
         assert_eq!(crossing, [data[CHUNK - 1], data[2 * CHUNK]]);
         assert!(sink.read_at(total - 1, 1).await.is_ok());
         assert!(sink.read_at(total, 1).await.is_err(), "past the end");
         sink.truncate(total).await.unwrap();
-        assert!(
-            sink.read_at(0, total).await.is_ok(),
-            "cutting at the end changes nothing"
-        );
+        assert!(sink.read_at(0, total).await.is_ok(), "cutting at the end changes nothing");
         sink.truncate(0).await.unwrap();
         assert!(sink.read_at(0, 1).await.is_err());
         assert_eq!(sink.missing(), 2);
@@ -237,11 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_write_that_is_no_chunk_is_refused() {
-        let Bench {
-            data,
-            sink,
-            dir: _dir,
-        } = bench();
+        let Bench { data, sink, dir: _dir } = bench();
         assert!(sink.write_at(1, &data[..CHUNK]).await.is_err());
         assert!(sink.write_at(0, &data[..CHUNK - 1]).await.is_err());
     }

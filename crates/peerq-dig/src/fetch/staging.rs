@@ -39,11 +39,7 @@ impl Staging {
     /// [`FetchError::OutputBusy`], [`FetchError::Io`] for a missing or forbidden folder.
     pub(super) fn open(output: &Path, id: &FileId, overwrite: bool) -> Result<Self, FetchError> {
         check_output(output, overwrite)?;
-        let name = output
-            .file_name()
-            .ok_or_else(|| FetchError::OutputIsDirectory {
-                path: output.to_path_buf(),
-            })?;
+        let name = output.file_name().ok_or_else(|| FetchError::OutputIsDirectory { path: output.to_path_buf() })?;
         let mut hidden = std::ffi::OsString::from(".");
         hidden.push(name);
         hidden.push(format!(".{}", &id.to_string()[..ID_DIGITS]));
@@ -66,19 +62,11 @@ impl Staging {
         match FileExt::try_lock(&file) {
             Ok(()) => {}
             Err(fs4::TryLockError::WouldBlock) => {
-                return Err(FetchError::OutputBusy {
-                    path: output.to_path_buf(),
-                });
+                return Err(FetchError::OutputBusy { path: output.to_path_buf() });
             }
             Err(fs4::TryLockError::Error(e)) => return Err(FetchError::io("lock", &path, 0, e)),
         }
-        Ok(Staging {
-            file: Mutex::new(file),
-            path,
-            manifest_path,
-            output: output.to_path_buf(),
-            overwrite,
-        })
+        Ok(Staging { file: Mutex::new(file), path, manifest_path, output: output.to_path_buf(), overwrite })
     }
 
     /// Path of the staging file.
@@ -90,9 +78,7 @@ impl Staging {
     pub(super) fn cached_manifest(&self, id: &FileId) -> Option<Manifest> {
         let mut bytes = Vec::new();
         let file = File::open(&self.manifest_path).ok()?;
-        file.take(MAX_MANIFEST_BYTES as u64 + 1)
-            .read_to_end(&mut bytes)
-            .ok()?;
+        file.take(MAX_MANIFEST_BYTES as u64 + 1).read_to_end(&mut bytes).ok()?;
         Manifest::decode(&bytes, id).ok()
     }
 
@@ -116,9 +102,7 @@ impl Staging {
         let length = file.metadata().map_err(fault)?.len();
         let mut buffer = Vec::new();
         for (index, present) in present.iter_mut().enumerate() {
-            let (Some(offset), Some(chunk)) =
-                (manifest.chunk_offset(index), manifest.chunk_len(index))
-            else {
+            let (Some(offset), Some(chunk)) = (manifest.chunk_offset(index), manifest.chunk_len(index)) else {
                 continue;
             };
             let end = offset.saturating_add(chunk);
@@ -144,10 +128,7 @@ impl Staging {
             _ => Path::new("."),
         };
         match fs4::available_space(folder) {
-            Ok(free) if free < needed => Err(FetchError::DiskFull {
-                path: self.output.clone(),
-                needed,
-            }),
+            Ok(free) if free < needed => Err(FetchError::DiskFull { path: self.output.clone(), needed }),
             _ => Ok(()),
         }
     }
@@ -163,9 +144,7 @@ impl Staging {
     /// Reads `length` bytes at `offset`; an error if the file is shorter.
     pub(super) fn read_at(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         let mut buffer = Vec::new();
-        buffer
-            .try_reserve_exact(length)
-            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        buffer.try_reserve_exact(length).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         buffer.resize(length, 0);
         let mut file = self.lock();
         file.seek(SeekFrom::Start(offset))?;
@@ -189,9 +168,7 @@ impl Staging {
             rename_without_replacing(&self.path, &self.output)
         }
         .map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => FetchError::OutputExists {
-                path: self.output.clone(),
-            },
+            io::ErrorKind::AlreadyExists => FetchError::OutputExists { path: self.output.clone() },
             _ => FetchError::io("move the finished file to", &self.output, 0, e),
         })?;
         // The rename is durable once the folder is; not every platform can sync one, and the data itself is safe.
@@ -209,12 +186,8 @@ impl Staging {
 
 fn check_output(output: &Path, overwrite: bool) -> Result<(), FetchError> {
     match std::fs::metadata(output) {
-        Ok(m) if m.is_dir() => Err(FetchError::OutputIsDirectory {
-            path: output.to_path_buf(),
-        }),
-        Ok(_) if !overwrite => Err(FetchError::OutputExists {
-            path: output.to_path_buf(),
-        }),
+        Ok(m) if m.is_dir() => Err(FetchError::OutputIsDirectory { path: output.to_path_buf() }),
+        Ok(_) if !overwrite => Err(FetchError::OutputExists { path: output.to_path_buf() }),
         _ => Ok(()),
     }
 }
@@ -248,23 +221,12 @@ mod tests {
         let (dir, data) = (tempfile::tempdir().unwrap(), data());
         let manifest = Manifest::of_bytes(&data);
         let staging = open(&dir, &manifest);
-        assert_eq!(
-            staging.present_chunks(&manifest, |_| true).unwrap(),
-            [false; 3]
-        );
-        staging
-            .write_at(2 * CHUNK as u64, &data[2 * CHUNK..])
-            .unwrap();
-        assert_eq!(
-            staging.present_chunks(&manifest, |_| true).unwrap(),
-            [false, false, true]
-        );
+        assert_eq!(staging.present_chunks(&manifest, |_| true).unwrap(), [false; 3]);
+        staging.write_at(2 * CHUNK as u64, &data[2 * CHUNK..]).unwrap();
+        assert_eq!(staging.present_chunks(&manifest, |_| true).unwrap(), [false, false, true]);
         staging.write_at(0, &data[..CHUNK]).unwrap();
         staging.write_at(5, b"bit rot").unwrap();
-        assert_eq!(
-            staging.present_chunks(&manifest, |_| true).unwrap(),
-            [false, false, true]
-        );
+        assert_eq!(staging.present_chunks(&manifest, |_| true).unwrap(), [false, false, true]);
     }
 
     #[test]
@@ -274,16 +236,10 @@ mod tests {
         let staging = open(&dir, &manifest);
         staging.keep_manifest(&manifest).unwrap();
         staging.write_at(0, &data).unwrap();
-        staging
-            .write_at(data.len() as u64, b"older and longer")
-            .unwrap();
+        staging.write_at(data.len() as u64, b"older and longer").unwrap();
         staging.promote(data.len() as u64).unwrap();
         assert_eq!(std::fs::read(dir.path().join("out")).unwrap(), data);
-        assert_eq!(
-            std::fs::read_dir(dir.path()).unwrap().count(),
-            1,
-            "nothing hidden is left behind"
-        );
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing hidden is left behind");
     }
 
     #[test]
@@ -293,10 +249,7 @@ mod tests {
         let staging = open(&dir, &manifest);
         staging.write_at(0, &data).unwrap();
         std::fs::write(dir.path().join("out"), b"precious").unwrap();
-        assert!(matches!(
-            staging.promote(data.len() as u64),
-            Err(FetchError::OutputExists { .. })
-        ));
+        assert!(matches!(staging.promote(data.len() as u64), Err(FetchError::OutputExists { .. })));
         assert_eq!(std::fs::read(dir.path().join("out")).unwrap(), b"precious");
     }
 
@@ -332,9 +285,7 @@ mod tests {
         assert!(staging.cached_manifest(&manifest.id()).is_none());
         staging.keep_manifest(&manifest).unwrap();
         assert!(staging.cached_manifest(&manifest.id()).is_some());
-        staging
-            .keep_manifest(&Manifest::of_bytes(b"another file"))
-            .unwrap();
+        staging.keep_manifest(&Manifest::of_bytes(b"another file")).unwrap();
         assert!(staging.cached_manifest(&manifest.id()).is_none());
     }
 
@@ -342,13 +293,7 @@ mod tests {
     fn a_file_larger_than_the_disk_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let staging = open(&dir, &Manifest::of_bytes(b"x"));
-        assert!(matches!(
-            staging.check_space(u64::MAX),
-            Err(FetchError::DiskFull {
-                needed: u64::MAX,
-                ..
-            })
-        ));
+        assert!(matches!(staging.check_space(u64::MAX), Err(FetchError::DiskFull { needed: u64::MAX, .. })));
         assert!(staging.check_space(0).is_ok());
     }
 }

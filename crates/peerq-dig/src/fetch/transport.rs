@@ -12,8 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use dig_dht::ProviderRecord;
 use dig_download::{
-    DownloadError, FetchedRange, RangeMeta, RangeTransport, VerifyError, assemble_range_stream,
-    drain_trailer_bounded,
+    DownloadError, FetchedRange, RangeMeta, RangeTransport, VerifyError, assemble_range_stream, drain_trailer_bounded,
 };
 use dig_nat::{AvailabilityAnswer, AvailabilityItem, AvailabilityResponse, PeerId, RangeRequest};
 use tokio::io::AsyncRead;
@@ -60,12 +59,7 @@ impl MeasuringTransport {
         range_timeout: Duration,
         patient: bool,
     ) -> Self {
-        let carrier = Arc::new(Carrier {
-            pool,
-            ledger,
-            range_timeout,
-            patient,
-        });
+        let carrier = Arc::new(Carrier { pool, ledger, range_timeout, patient });
         MeasuringTransport { carrier, holders }
     }
 }
@@ -78,30 +72,16 @@ impl RangeTransport for MeasuringTransport {
         _provider: &ProviderRecord,
         items: Vec<AvailabilityItem>,
     ) -> Result<AvailabilityResponse, DownloadError> {
-        Ok(AvailabilityResponse::new(
-            items
-                .iter()
-                .map(|_| AvailabilityAnswer::available())
-                .collect(),
-        ))
+        Ok(AvailabilityResponse::new(items.iter().map(|_| AvailabilityAnswer::available()).collect()))
     }
 
-    async fn fetch_range(
-        &self,
-        provider: &ProviderRecord,
-        req: &RangeRequest,
-    ) -> Result<FetchedRange, DownloadError> {
+    async fn fetch_range(&self, provider: &ProviderRecord, req: &RangeRequest) -> Result<FetchedRange, DownloadError> {
         let name = &provider.provider_peer_id;
         let fault = |reason: &str| DownloadError::transport(name, reason);
         let peer = PeerId::from_hex(name).ok_or_else(|| fault("malformed peer id"))?;
         let ledger = &self.carrier.ledger;
-        let range = ledger
-            .layout()
-            .range_at(req.offset, req.length)
-            .ok_or_else(|| fault("no such chunk"))?;
-        let attempt = ledger
-            .begin(range, peer)
-            .ok_or_else(|| fault("no such chunk"))?;
+        let range = ledger.layout().range_at(req.offset, req.length).ok_or_else(|| fault("no such chunk"))?;
+        let attempt = ledger.begin(range, peer).ok_or_else(|| fault("no such chunk"))?;
 
         let mut real = req.clone();
         (real.offset, real.length) = (attempt.chunk.offset, attempt.chunk.length);
@@ -121,15 +101,9 @@ impl RangeTransport for MeasuringTransport {
             self.holders.expel(&peer);
         }
         match ending {
-            Ending::Verified => Ok(FetchedRange {
-                request_offset: req.offset,
-                bytes,
-                meta: RangeMeta::default(),
-            }),
+            Ending::Verified => Ok(FetchedRange { request_offset: req.offset, bytes, meta: RangeMeta::default() }),
             Ending::Hostile(why) => Err(DownloadError::Verify(VerifyError::Metadata(why))),
-            Ending::TimedOut(_) => Err(DownloadError::Timeout {
-                provider: name.clone(),
-            }),
+            Ending::TimedOut(_) => Err(DownloadError::Timeout { provider: name.clone() }),
             other => Err(fault(other.reason().unwrap_or("cancelled"))),
         }
     }
@@ -145,12 +119,7 @@ struct Guard {
 
 impl Guard {
     fn new(carrier: Arc<Carrier>, attempt: Attempt) -> Self {
-        Guard {
-            carrier,
-            attempt,
-            reported: Arc::default(),
-            closed: false,
-        }
+        Guard { carrier, attempt, reported: Arc::default(), closed: false }
     }
 
     fn close(&mut self, done: bool) {
@@ -163,9 +132,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if !self.reported.swap(true, Ordering::AcqRel) {
             let seen = self.carrier.ledger.seen(&self.attempt);
-            self.carrier
-                .ledger
-                .report(&self.attempt, &Ending::Cancelled, seen);
+            self.carrier.ledger.report(&self.attempt, &Ending::Cancelled, seen);
         }
         if !self.closed {
             self.close(false);
@@ -191,6 +158,7 @@ impl Carrier {
                 () = tokio::time::sleep(wait) => {
                     match self.ledger.judge(attempt, self.range_timeout, self.patient) {
                         Verdict::Wait(longer) => wait = longer,
+                        Verdict::Move => return (Ending::Cancelled, self.ledger.seen(attempt), Vec::new()),
                         Verdict::GiveUp(why) => return (Ending::TimedOut(why), self.ledger.seen(attempt), Vec::new()),
                     }
                 }
@@ -208,10 +176,7 @@ impl Carrier {
         let stream = match self.pool.open_range(&attempt.peer, addrs, request).await {
             Ok(stream) => stream,
             Err(e) => {
-                let seen = Seen {
-                    duration: asked.elapsed(),
-                    ..Seen::default()
-                };
+                let seen = Seen { duration: asked.elapsed(), ..Seen::default() };
                 return (pool_ending(&e), seen, Vec::new());
             }
         };
@@ -221,21 +186,13 @@ impl Carrier {
         let received = receive(reader, &stamps, attempt.chunk.length).await;
         let seen = Seen {
             bytes: received.bytes.len() as u64,
-            duration: stamps
-                .last_byte()
-                .unwrap_or_else(|| stamps.sent().elapsed()),
+            duration: stamps.last_byte().unwrap_or_else(|| stamps.sent().elapsed()),
             first_byte: stamps.first_byte(),
         };
         match received.fault {
             Some(fault) => (
                 fault,
-                Seen {
-                    bytes: seen
-                        .bytes
-                        .max(stamps.payload_bytes())
-                        .min(attempt.chunk.length),
-                    ..seen
-                },
+                Seen { bytes: seen.bytes.max(stamps.payload_bytes()).min(attempt.chunk.length), ..seen },
                 Vec::new(),
             ),
             None => {
@@ -261,16 +218,10 @@ async fn receive<R: AsyncRead + Unpin + Send + 'static>(
     length: u64,
 ) -> Received {
     match assemble_range_stream(&mut reader, length).await {
-        Err(e) => Received {
-            bytes: Vec::new(),
-            fault: Some(broken_stream(stamps.connection_ended(), e.to_string())),
-        },
+        Err(e) => Received { bytes: Vec::new(), fault: Some(broken_stream(stamps.connection_ended(), e.to_string())) },
         Ok((bytes, _)) if (bytes.len() as u64) < length => {
             let why = format!("the stream ended after {} of {length} bytes", bytes.len());
-            Received {
-                bytes,
-                fault: Some(Ending::Interrupted(why)),
-            }
+            Received { bytes, fault: Some(Ending::Interrupted(why)) }
         }
         Ok((bytes, _)) => {
             drain(reader);
@@ -282,11 +233,7 @@ async fn receive<R: AsyncRead + Unpin + Send + 'static>(
 /// Lets the stream close cleanly without anybody waiting for it.
 pub(super) fn drain<R: AsyncRead + Unpin + Send + 'static>(mut reader: R) {
     tokio::spawn(async move {
-        let _ = tokio::time::timeout(
-            TRAILER_TIMEOUT,
-            drain_trailer_bounded(&mut reader, TRAILER_BYTES),
-        )
-        .await;
+        let _ = tokio::time::timeout(TRAILER_TIMEOUT, drain_trailer_bounded(&mut reader, TRAILER_BYTES)).await;
     });
 }
 
@@ -302,9 +249,6 @@ async fn proven(manifest: Arc<Manifest>, index: usize, bytes: Vec<u8>) -> (Endin
     }
     match tokio::task::spawn_blocking(check).await {
         Ok(done) => done,
-        Err(e) => (
-            Ending::Interrupted(format!("hashing ended: {e}")),
-            Vec::new(),
-        ),
+        Err(e) => (Ending::Interrupted(format!("hashing ended: {e}")), Vec::new()),
     }
 }

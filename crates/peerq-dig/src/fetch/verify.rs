@@ -33,10 +33,7 @@ impl Verifier for ChunkVerifier {
     ) -> Result<(), VerifyError> {
         let actual = bytes.len() as u64;
         if actual != expected_len {
-            return Err(VerifyError::Length {
-                expected: expected_len,
-                actual,
-            });
+            return Err(VerifyError::Length { expected: expected_len, actual });
         }
         let layout = self.ledger.layout();
         let range = usize::try_from(first_chunk).ok();
@@ -44,28 +41,16 @@ impl Verifier for ChunkVerifier {
             .and_then(|r| Some((r, layout.chunk(r)?)))
             .ok_or_else(|| VerifyError::Alignment(format!("no chunk {first_chunk}")))?;
         if chunk.length != actual {
-            return Err(VerifyError::Length {
-                expected: chunk.length,
-                actual,
-            });
+            return Err(VerifyError::Length { expected: chunk.length, actual });
         }
         if self.ledger.take_proven(range) {
             return Ok(());
         }
-        layout
-            .manifest()
-            .verify_chunk(chunk.index, bytes)
-            .map_err(|_| VerifyError::Root)
+        layout.manifest().verify_chunk(chunk.index, bytes).map_err(|_| VerifyError::Root)
     }
 
-    fn verify_resource(
-        &self,
-        _commitment: &ResourceCommitment,
-        _full: &[u8],
-    ) -> Result<(), VerifyError> {
-        Err(VerifyError::MissingMetadata(
-            "chunks are verified one by one; there is no whole-resource hash".into(),
-        ))
+    fn verify_resource(&self, _commitment: &ResourceCommitment, _full: &[u8]) -> Result<(), VerifyError> {
+        Err(VerifyError::MissingMetadata("chunks are verified one by one; there is no whole-resource hash".into()))
     }
 
     fn verify_resource_leaf(
@@ -74,8 +59,6 @@ impl Verifier for ChunkVerifier {
         _leaf: &[u8; 32],
         _assembled_len: u64,
     ) -> Result<(), VerifyError> {
-        Err(VerifyError::MissingMetadata(
-            "chunks are verified one by one; there is no whole-resource hash".into(),
-        ))
+        Err(VerifyError::MissingMetadata("chunks are verified one by one; there is no whole-resource hash".into()))
     }
 }

@@ -8,9 +8,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use dig_nat::{
-    AvailabilityAnswer, AvailabilityResponse, PeerSession, PeerStream, RangeFrame, RangeRequest,
-};
+use dig_nat::{AvailabilityAnswer, AvailabilityResponse, PeerSession, PeerStream, RangeFrame, RangeRequest};
 use dig_peer_selector::{PeerSelector, SelectorConfig};
 use dig_tls::BindingPolicy;
 use peerq_dig::fetch::{FetchOptions, Fetcher, PeerReport, Policy};
@@ -84,16 +82,9 @@ struct Shared {
 
 impl Holder {
     /// Starts a holder of `data` with an identity drawn from `seed`.
-    pub async fn start(
-        seed: u8,
-        data: &Arc<Vec<u8>>,
-        script: impl Fn(Ask) -> Act + Send + Sync + 'static,
-    ) -> Holder {
+    pub async fn start(seed: u8, data: &Arc<Vec<u8>>, script: impl Fn(Ask) -> Act + Send + Sync + 'static) -> Holder {
         let manifest = Manifest::of_bytes(data);
-        let (served, asked) = (
-            Arc::<AtomicU64>::default(),
-            Arc::<Mutex<Vec<Ask>>>::default(),
-        );
+        let (served, asked) = (Arc::<AtomicU64>::default(), Arc::<Mutex<Vec<Ask>>>::default());
         let shared = Arc::new(Shared {
             identity: Identity::from_seed(&[seed]).unwrap(),
             data: data.clone(),
@@ -104,19 +95,10 @@ impl Holder {
             asked: asked.clone(),
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let addr = PeerAddr {
-            addr: listener.local_addr().unwrap(),
-            peer_id: shared.identity.peer_id(),
-        };
+        let addr = PeerAddr { addr: listener.local_addr().unwrap(), peer_id: shared.identity.peer_id() };
         let id = shared.id;
         let task = tokio::spawn(listen(listener, shared)).abort_handle();
-        Holder {
-            addr,
-            id,
-            served,
-            asked,
-            task,
-        }
+        Holder { addr, id, served, asked, task }
     }
 
     /// Starts an honest holder.
@@ -132,16 +114,7 @@ impl Holder {
     /// The chunks it was asked for, in order, with repetitions.
     pub fn chunks_asked(&self) -> Vec<usize> {
         let asked = self.asked.lock().unwrap();
-        asked
-            .iter()
-            .filter_map(|a| {
-                if let Ask::Chunk(i) = a {
-                    Some(*i)
-                } else {
-                    None
-                }
-            })
-            .collect()
+        asked.iter().filter_map(|a| if let Ask::Chunk(i) = a { Some(*i) } else { None }).collect()
     }
 
     /// Whether it was asked for the manifest.
@@ -171,8 +144,7 @@ async fn listen(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 async fn connection(tcp: tokio::net::TcpStream, shared: Arc<Shared>) {
-    let config =
-        dig_tls::server_config(shared.identity.cert(), BindingPolicy::Opportunistic).unwrap();
+    let config = dig_tls::server_config(shared.identity.cert(), BindingPolicy::Opportunistic).unwrap();
     let Ok(tls) = TlsAcceptor::from(config.config).accept(tcp).await else {
         return;
     };
@@ -206,11 +178,7 @@ async fn answer(mut stream: PeerStream, shared: Arc<Shared>, cut: Arc<tokio::syn
             Act::Refuse => false,
             _ => true,
         };
-        let item = if yes {
-            AvailabilityAnswer::available()
-        } else {
-            AvailabilityAnswer::unavailable()
-        };
+        let item = if yes { AvailabilityAnswer::available() } else { AvailabilityAnswer::unavailable() };
         let answer = AvailabilityResponse::new(vec![item]).encode().unwrap();
         let _ = stream.write_all(&answer).await;
         let _ = stream.shutdown().await;
@@ -222,9 +190,7 @@ async fn answer(mut stream: PeerStream, shared: Arc<Shared>, cut: Arc<tokio::syn
         (Ask::Manifest, shared.manifest.clone())
     } else {
         let start = (request.offset as usize).min(shared.data.len());
-        let end = start
-            .saturating_add(request.length as usize)
-            .min(shared.data.len());
+        let end = start.saturating_add(request.length as usize).min(shared.data.len());
         (Ask::Chunk(start / CHUNK), shared.data[start..end].to_vec())
     };
     shared.note(ask);
@@ -244,36 +210,15 @@ async fn answer(mut stream: PeerStream, shared: Arc<Shared>, cut: Arc<tokio::syn
             let _ = stream.shutdown().await;
         }
         Act::Cut(n) => {
-            shared
-                .send(
-                    &mut stream,
-                    ask,
-                    bytes[..n.min(bytes.len())].to_vec(),
-                    false,
-                )
-                .await;
+            shared.send(&mut stream, ask, bytes[..n.min(bytes.len())].to_vec(), false).await;
             cut.notify_one();
         }
         Act::Short(n) => {
-            shared
-                .send(
-                    &mut stream,
-                    ask,
-                    bytes[..n.min(bytes.len())].to_vec(),
-                    false,
-                )
-                .await;
+            shared.send(&mut stream, ask, bytes[..n.min(bytes.len())].to_vec(), false).await;
             let _ = stream.shutdown().await;
         }
         Act::Stall(n) => {
-            shared
-                .send(
-                    &mut stream,
-                    ask,
-                    bytes[..n.min(bytes.len())].to_vec(),
-                    false,
-                )
-                .await;
+            shared.send(&mut stream, ask, bytes[..n.min(bytes.len())].to_vec(), false).await;
             std::future::pending().await
         }
         Act::Garbage => {
@@ -290,17 +235,12 @@ impl Shared {
 
     /// Sends the frames of `bytes`; with `whole`, marks the last and ends the stream.
     async fn send(&self, stream: &mut PeerStream, ask: Ask, bytes: Vec<u8>, whole: bool) {
-        let total = if ask == Ask::Manifest {
-            self.manifest.len()
-        } else {
-            self.data.len()
-        };
+        let total = if ask == Ask::Manifest { self.manifest.len() } else { self.data.len() };
         let count = bytes.len().div_ceil(FRAME).max(1);
         for i in 0..count {
             let part = bytes[i * FRAME..bytes.len().min((i + 1) * FRAME)].to_vec();
             let sent = part.len() as u64;
-            let frame =
-                RangeFrame::data((i * FRAME) as u64, part).with_complete(whole && i + 1 == count);
+            let frame = RangeFrame::data((i * FRAME) as u64, part).with_complete(whole && i + 1 == count);
             let mut frame = frame.with_identity(self.id.to_string(), total as u64, 1);
             frame.chunk_count = None;
             if stream.write_all(&frame.encode().unwrap()).await.is_err() {
@@ -342,21 +282,10 @@ pub struct Client {
 
 impl Client {
     pub fn new() -> Client {
-        let pool = Pool::new(
-            Arc::new(Identity::from_seed(b"client").unwrap()),
-            PoolConfig::default(),
-        );
-        let selector = Arc::new(PeerSelector::new(SelectorConfig {
-            rng_seed: Some(7),
-            ..SelectorConfig::default()
-        }));
+        let pool = Pool::new(Arc::new(Identity::from_seed(b"client").unwrap()), PoolConfig::default());
+        let selector = Arc::new(PeerSelector::new(SelectorConfig { rng_seed: Some(7), ..SelectorConfig::default() }));
         let fetcher = Fetcher::new(pool.clone());
-        Client {
-            fetcher,
-            selector,
-            pool,
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Client { fetcher, selector, pool, dir: tempfile::tempdir().unwrap() }
     }
 
     pub fn output(&self) -> std::path::PathBuf {
@@ -378,9 +307,7 @@ impl Client {
     /// The names of what is left in the output folder.
     pub fn leftovers(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path()).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|e| e.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -388,10 +315,7 @@ impl Client {
 
 /// The line of `holder` in a report.
 pub fn of<'a>(peers: &'a [PeerReport], holder: &Holder) -> &'a PeerReport {
-    peers
-        .iter()
-        .find(|p| p.peer_id == holder.addr.peer_id)
-        .expect("every asked peer is in the report")
+    peers.iter().find(|p| p.peer_id == holder.addr.peer_id).expect("every asked peer is in the report")
 }
 
 /// A loopback address on which nobody listens.
