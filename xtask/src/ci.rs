@@ -30,36 +30,12 @@ const STEPS: &[Step] = &[
         checks: "inside the engine, units <- measure <- estimate <- audit <- rank <- hedge",
         run: layers::check,
     },
-    Step {
-        name: "hygiene",
-        checks: "file headers and sizes, no unfinished marks",
-        run: hygiene::check,
-    },
-    Step {
-        name: "format",
-        checks: "cargo fmt --all --check",
-        run: format,
-    },
-    Step {
-        name: "clippy",
-        checks: "clippy on all targets, warnings denied",
-        run: clippy,
-    },
-    Step {
-        name: "docs",
-        checks: "rustdoc, warnings denied",
-        run: docs,
-    },
-    Step {
-        name: "test",
-        checks: "cargo test",
-        run: test,
-    },
-    Step {
-        name: "swarm",
-        checks: "a short run of the main job, every round verified",
-        run: swarm::check,
-    },
+    Step { name: "hygiene", checks: "file headers and sizes, no unfinished marks", run: hygiene::check },
+    Step { name: "format", checks: "cargo fmt --all --check", run: format },
+    Step { name: "clippy", checks: "clippy on all targets, warnings denied", run: clippy },
+    Step { name: "docs", checks: "rustdoc, warnings denied", run: docs },
+    Step { name: "test", checks: "cargo test", run: test },
+    Step { name: "swarm", checks: "a short run of the main job, every round verified", run: swarm::check },
 ];
 
 /// Which steps to run.
@@ -82,20 +58,13 @@ impl Plan {
                 "--list" => list = true,
                 "--only" => {
                     let name = words.next().ok_or("`--only` needs the name of a step")?;
-                    let step = STEPS
-                        .iter()
-                        .find(|step| step.name == *name)
-                        .ok_or_else(|| unknown(name))?;
+                    let step = STEPS.iter().find(|step| step.name == *name).ok_or_else(|| unknown(name))?;
                     only.push(step);
                 }
                 other => return Err(format!("unknown argument `{other}` for `ci`")),
             }
         }
-        let steps = if only.is_empty() {
-            STEPS.iter().collect()
-        } else {
-            only
-        };
+        let steps = if only.is_empty() { STEPS.iter().collect() } else { only };
         Ok(Self { steps, list })
     }
 
@@ -124,21 +93,14 @@ impl Plan {
                 }
             }
         }
-        println!(
-            "ok  all {} steps in {:.1} s",
-            self.steps.len(),
-            start.elapsed().as_secs_f64()
-        );
+        println!("ok  all {} steps in {:.1} s", self.steps.len(), start.elapsed().as_secs_f64());
         ExitCode::SUCCESS
     }
 }
 
 fn unknown(name: &str) -> String {
     let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-    format!(
-        "there is no step `{name}`; the steps are {}",
-        names.join(", ")
-    )
+    format!("there is no step `{name}`; the steps are {}", names.join(", "))
 }
 
 fn workspace_root() -> PathBuf {
@@ -157,11 +119,7 @@ pub(crate) fn cargo(root: &Path, args: &[&str], env: &[(&str, &str)]) -> StepRes
         .envs(env.iter().copied())
         .status()
         .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
-    if status.success() {
-        Ok(String::new())
-    } else {
-        Err(format!("`{shown}` failed ({status})"))
-    }
+    if status.success() { Ok(String::new()) } else { Err(format!("`{shown}` failed ({status})")) }
 }
 
 /// The cargo that runs this program, in the workspace root.
@@ -176,35 +134,15 @@ fn format(root: &Path) -> StepResult {
 }
 
 fn clippy(root: &Path) -> StepResult {
-    cargo(
-        root,
-        &[
-            "clippy",
-            "--locked",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-        &[],
-    )
+    cargo(root, &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])
 }
 
 fn docs(root: &Path) -> StepResult {
-    cargo(
-        root,
-        &["doc", "--locked", "--workspace", "--no-deps"],
-        &[("RUSTDOCFLAGS", "-D warnings")],
-    )
+    cargo(root, &["doc", "--locked", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
 fn test(root: &Path) -> StepResult {
     cargo(root, &["test", "--locked"], &[])?;
     // The task runner is no part of what `cargo test` means at the root, but its checks are code too.
-    cargo(
-        root,
-        &["test", "--locked", "--quiet", "--package", "xtask"],
-        &[],
-    )
+    cargo(root, &["test", "--locked", "--quiet", "--package", "xtask"], &[])
 }

@@ -34,24 +34,10 @@ enum Stack {
 const STACKS: &[&str] = &["dig-", "pallas-"];
 
 /// Crates that perform I/O, read clocks for their caller or draw OS randomness.
-const IMPURE: &[&str] = &[
-    "tokio",
-    "mio",
-    "socket2",
-    "async-std",
-    "smol",
-    "rustls",
-    "getrandom",
-    "chrono",
-];
+const IMPURE: &[&str] = &["tokio", "mio", "socket2", "async-std", "smol", "rustls", "getrandom", "chrono"];
 
 const RULES: &[Rule] = &[
-    Rule {
-        krate: "peer-quality",
-        workspace: &[],
-        stack: Stack::None,
-        never: IMPURE,
-    },
+    Rule { krate: "peer-quality", workspace: &[], stack: Stack::None, never: IMPURE },
     Rule {
         krate: "dig-peer-selector",
         workspace: &["peer-quality"],
@@ -70,12 +56,7 @@ const RULES: &[Rule] = &[
         stack: Stack::Prefix("dig-"),
         never: &[],
     },
-    Rule {
-        krate: "xtask",
-        workspace: &[],
-        stack: Stack::None,
-        never: &["tokio"],
-    },
+    Rule { krate: "xtask", workspace: &[], stack: Stack::None, never: &["tokio"] },
 ];
 
 /// Compares the resolved dependency graph with [`RULES`].
@@ -88,21 +69,13 @@ pub(crate) fn check(root: &Path) -> StepResult {
         .output()
         .map_err(|error| format!("cannot start `cargo metadata`: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "`cargo metadata` failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    let metadata: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))?;
-    let graph =
-        Graph::from_metadata(&metadata).ok_or("`cargo metadata` printed an unknown format")?;
+    let metadata: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))?;
+    let graph = Graph::from_metadata(&metadata).ok_or("`cargo metadata` printed an unknown format")?;
     let problems = graph.problems();
-    if problems.is_empty() {
-        Ok(format!("{} crates", graph.members.len()))
-    } else {
-        Err(problems.join("\n"))
-    }
+    if problems.is_empty() { Ok(format!("{} crates", graph.members.len())) } else { Err(problems.join("\n")) }
 }
 
 /// The resolved graph: package id to name, and to the ids of its non-development dependencies.
@@ -121,25 +94,11 @@ impl Graph {
             .collect();
         let mut edges = BTreeMap::new();
         for node in metadata["resolve"]["nodes"].as_array()? {
-            let below = node["deps"]
-                .as_array()?
-                .iter()
-                .filter(|dep| is_shipped(dep));
-            edges.insert(
-                text(&node["id"])?,
-                below.filter_map(|dep| text(&dep["pkg"])).collect(),
-            );
+            let below = node["deps"].as_array()?.iter().filter(|dep| is_shipped(dep));
+            edges.insert(text(&node["id"])?, below.filter_map(|dep| text(&dep["pkg"])).collect());
         }
-        let members = metadata["workspace_members"]
-            .as_array()?
-            .iter()
-            .filter_map(text)
-            .collect();
-        Some(Self {
-            names,
-            edges,
-            members,
-        })
+        let members = metadata["workspace_members"].as_array()?.iter().filter_map(text).collect();
+        Some(Self { names, edges, members })
     }
 
     fn problems(&self) -> Vec<String> {
@@ -176,10 +135,7 @@ impl Graph {
         }
         let below = self.all_below(member);
         for name in rule.never.iter().filter(|name| below.contains(**name)) {
-            problems.push(format!(
-                "{} may not reach {name}, not even through another crate",
-                rule.krate
-            ));
+            problems.push(format!("{} may not reach {name}, not even through another crate", rule.krate));
         }
     }
 
@@ -203,9 +159,7 @@ impl Graph {
 
 /// Whether a dependency is a normal or a build dependency (`kind` is null or "build").
 fn is_shipped(dep: &Value) -> bool {
-    dep["dep_kinds"]
-        .as_array()
-        .is_none_or(|kinds| kinds.iter().any(|kind| kind["kind"] != "dev"))
+    dep["dep_kinds"].as_array().is_none_or(|kinds| kinds.iter().any(|kind| kind["kind"] != "dev"))
 }
 
 fn text(value: &Value) -> Option<String> {
@@ -222,58 +176,32 @@ mod tests {
             edges: BTreeMap::new(),
             members: members.iter().map(ToString::to_string).collect(),
         };
-        for id in edges
-            .iter()
-            .flat_map(|(from, to)| [*from, *to])
-            .chain(members.iter().copied())
-        {
+        for id in edges.iter().flat_map(|(from, to)| [*from, *to]).chain(members.iter().copied()) {
             graph.names.insert(id.to_owned(), id.to_owned());
         }
         for (from, to) in edges {
-            graph
-                .edges
-                .entry((*from).to_owned())
-                .or_default()
-                .push((*to).to_owned());
+            graph.edges.entry((*from).to_owned()).or_default().push((*to).to_owned());
         }
         graph
     }
 
     #[test]
     fn the_engine_may_not_reach_io_even_through_another_crate() {
-        let graph = graph(
-            &[("peer-quality", "helper"), ("helper", "tokio")],
-            &["peer-quality"],
-        );
-        assert_eq!(
-            graph.problems(),
-            ["peer-quality may not reach tokio, not even through another crate"]
-        );
+        let graph = graph(&[("peer-quality", "helper"), ("helper", "tokio")], &["peer-quality"]);
+        assert_eq!(graph.problems(), ["peer-quality may not reach tokio, not even through another crate"]);
     }
 
     #[test]
     fn the_engine_may_not_depend_on_the_selector() {
-        let graph = graph(
-            &[("peer-quality", "dig-peer-selector")],
-            &["peer-quality", "dig-peer-selector"],
-        );
-        assert_eq!(
-            graph.problems(),
-            ["peer-quality may not depend on dig-peer-selector"]
-        );
+        let graph = graph(&[("peer-quality", "dig-peer-selector")], &["peer-quality", "dig-peer-selector"]);
+        assert_eq!(graph.problems(), ["peer-quality may not depend on dig-peer-selector"]);
     }
 
     #[test]
     fn the_selector_takes_types_from_three_dig_crates_and_no_more() {
-        let edges = [
-            ("dig-peer-selector", "dig-dht"),
-            ("dig-peer-selector", "dig-tls"),
-        ];
+        let edges = [("dig-peer-selector", "dig-dht"), ("dig-peer-selector", "dig-tls")];
         let graph = graph(&edges, &["dig-peer-selector"]);
-        assert_eq!(
-            graph.problems(),
-            ["dig-peer-selector may not depend on dig-tls"]
-        );
+        assert_eq!(graph.problems(), ["dig-peer-selector may not depend on dig-tls"]);
     }
 
     #[test]

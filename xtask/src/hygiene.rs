@@ -22,11 +22,7 @@ const UNFINISHED: &[&str] = &[
 const SLEEPS: &[&str] = &[concat!("thread::sl", "eep("), concat!("time::sl", "eep(")];
 
 /// Folders of one person's machine.
-const PRIVATE_PATHS: &[&str] = &[
-    concat!("/ho", "me/"),
-    concat!("/ro", "ot/"),
-    concat!("/Us", "ers/"),
-];
+const PRIVATE_PATHS: &[&str] = &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/Us", "ers/")];
 
 /// Checks every tracked source and text file.
 ///
@@ -43,23 +39,13 @@ pub(crate) fn check(root: &Path) -> StepResult {
         let shown = path.display();
         let is_rust = path.extension().is_some_and(|extension| extension == "rs");
         if is_rust {
-            problems.extend(
-                rust_problems(path, &text)
-                    .into_iter()
-                    .map(|problem| format!("{shown}: {problem}")),
-            );
+            problems.extend(rust_problems(path, &text).into_iter().map(|problem| format!("{shown}: {problem}")));
         }
         if let Some(found) = PRIVATE_PATHS.iter().find(|found| text.contains(**found)) {
-            problems.push(format!(
-                "{shown}: names a folder of one machine (`{found}`)"
-            ));
+            problems.push(format!("{shown}: names a folder of one machine (`{found}`)"));
         }
     }
-    if problems.is_empty() {
-        Ok(format!("{} files", files.len()))
-    } else {
-        Err(problems.join("\n"))
-    }
+    if problems.is_empty() { Ok(format!("{} files", files.len())) } else { Err(problems.join("\n")) }
 }
 
 fn rust_problems(path: &Path, text: &str) -> Vec<String> {
@@ -72,18 +58,14 @@ fn rust_problems(path: &Path, text: &str) -> Vec<String> {
     }
     let lines = text.lines().count();
     if lines > LINES_MAX {
-        problems.push(format!(
-            "{lines} lines; split it by concept (limit {LINES_MAX})"
-        ));
+        problems.push(format!("{lines} lines; split it by concept (limit {LINES_MAX})"));
     }
     for mark in UNFINISHED.iter().filter(|mark| text.contains(**mark)) {
         problems.push(format!("unfinished: contains `{mark}`"));
     }
     if is_test(path) {
         for sleep in SLEEPS.iter().filter(|sleep| text.contains(**sleep)) {
-            problems.push(format!(
-                "a test waits for events, not for the clock (`{sleep}`)"
-            ));
+            problems.push(format!("a test waits for events, not for the clock (`{sleep}`)"));
         }
     }
     problems
@@ -110,29 +92,14 @@ pub(crate) fn rust_files(root: &Path, folder: &str) -> Result<Vec<PathBuf>, Stri
 fn tracked(root: &Path, folder: &str) -> Result<Vec<PathBuf>, String> {
     let output = Command::new("git")
         .current_dir(root)
-        .args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "--",
-            folder,
-        ])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", folder])
         .output()
         .map_err(|error| format!("cannot start git: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "`git ls-files` failed: {}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("`git ls-files` failed: {}", String::from_utf8_lossy(&output.stderr)));
     }
     let names = String::from_utf8_lossy(&output.stdout);
-    Ok(names
-        .split('\0')
-        .filter(|name| !name.is_empty())
-        .map(PathBuf::from)
-        .collect())
+    Ok(names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from).collect())
 }
 
 #[cfg(test)]
@@ -141,10 +108,7 @@ mod tests {
 
     #[test]
     fn a_plain_file_has_no_problems() {
-        assert_eq!(
-            rust_problems(Path::new("src/rate.rs"), "//! Rates.\n"),
-            [""; 0]
-        );
+        assert_eq!(rust_problems(Path::new("src/rate.rs"), "//! Rates.\n"), [""; 0]);
     }
 
     #[test]

@@ -29,11 +29,7 @@ pub(crate) fn check(root: &Path) -> StepResult {
     for path in rust_files(root, ENGINE)? {
         let text = std::fs::read_to_string(root.join(&path))
             .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-        let Ok(inside) = root
-            .join(&path)
-            .strip_prefix(&source)
-            .map(Path::to_path_buf)
-        else {
+        let Ok(inside) = root.join(&path).strip_prefix(&source).map(Path::to_path_buf) else {
             continue;
         };
         count += 1;
@@ -47,11 +43,7 @@ pub(crate) fn check(root: &Path) -> StepResult {
             }
         }
     }
-    if problems.is_empty() {
-        Ok(format!("{count} files"))
-    } else {
-        Err(problems.join("\n"))
-    }
+    if problems.is_empty() { Ok(format!("{count} files")) } else { Err(problems.join("\n")) }
 }
 
 /// Why `room` may not use `used`, if it may not.
@@ -61,16 +53,15 @@ fn refusal(room: &str, used: &str) -> Option<String> {
     }
     let place = |name: &str| ORDER.iter().position(|listed| *listed == name);
     match (place(room), place(used)) {
-        (Some(mine), Some(other)) if other > mine => Some(format!(
-            "`{room}` may not use `{used}`, which comes after it in {}",
-            ORDER.join(" <- ")
-        )),
-        (Some(_), None) if !DATA.contains(&used) => Some(format!(
-            "`{room}` may not use `{used}`, which is neither a room below it nor data"
-        )),
-        (None, _) if DATA.contains(&room) && used != "units" && !DATA.contains(&used) => Some(
-            format!("`{room}` holds data types and may use only `units`, not `{used}`"),
-        ),
+        (Some(mine), Some(other)) if other > mine => {
+            Some(format!("`{room}` may not use `{used}`, which comes after it in {}", ORDER.join(" <- ")))
+        }
+        (Some(_), None) if !DATA.contains(&used) => {
+            Some(format!("`{room}` may not use `{used}`, which is neither a room below it nor data"))
+        }
+        (None, _) if DATA.contains(&room) && used != "units" && !DATA.contains(&used) => {
+            Some(format!("`{room}` holds data types and may use only `units`, not `{used}`"))
+        }
         _ => None,
     }
 }
@@ -81,9 +72,7 @@ fn module_path(file: &Path) -> Vec<String> {
     if path.ends_with("mod") || path == Path::new("lib") {
         path.pop();
     }
-    path.iter()
-        .map(|part| part.to_string_lossy().into_owned())
-        .collect()
+    path.iter().map(|part| part.to_string_lossy().into_owned()).collect()
 }
 
 /// First segments below the crate root that the product code of `text` names.
@@ -149,9 +138,7 @@ fn heads(rest: &str, rooms: &mut BTreeSet<String>) {
 }
 
 fn identifier(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+    text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
 #[cfg(test)]
@@ -171,23 +158,15 @@ mod tests {
 
     #[test]
     fn super_counts_only_when_it_leaves_the_room() {
-        assert_eq!(
-            named("use super::window::Window;", &["estimate", "reliability"]),
-            [""; 0]
-        );
-        assert_eq!(
-            named(
-                "use super::super::rank::Order;",
-                &["estimate", "reliability"]
-            ),
-            ["rank"]
-        );
+        assert_eq!(named("use super::window::Window;", &["estimate", "reliability"]), [""; 0]);
+        assert_eq!(named("use super::super::rank::Order;", &["estimate", "reliability"]), ["rank"]);
         assert_eq!(named("use super::rank::Order;", &["estimate"]), ["rank"]);
     }
 
     #[test]
     fn comments_and_test_modules_do_not_count() {
-        let text = "/// See [`crate::hedge`].\nuse crate::units::Rate;\n#[cfg(test)]\nmod tests { use crate::rank::X; }";
+        let text =
+            "/// See [`crate::hedge`].\nuse crate::units::Rate;\n#[cfg(test)]\nmod tests { use crate::rank::X; }";
         assert_eq!(named(text, &["measure"]), ["units"]);
     }
 
@@ -203,10 +182,7 @@ mod tests {
     #[test]
     fn the_room_of_a_file_is_its_first_folder() {
         assert_eq!(module_path(Path::new("estimate/mod.rs")), ["estimate"]);
-        assert_eq!(
-            module_path(Path::new("estimate/reliability.rs")),
-            ["estimate", "reliability"]
-        );
+        assert_eq!(module_path(Path::new("estimate/reliability.rs")), ["estimate", "reliability"]);
         assert_eq!(module_path(Path::new("lib.rs")), [""; 0]);
     }
 }

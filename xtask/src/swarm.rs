@@ -17,17 +17,15 @@ const ROUNDS: usize = 3;
 /// # Errors
 /// What the report lacks, or how the run failed.
 pub(crate) fn check(root: &Path) -> StepResult {
-    let arguments = "run --locked --quiet -p peerq -- swarm --size 8MiB --peers 4 --hostile 1 --rounds 3 --seed 7 --json";
+    let arguments =
+        "run --locked --quiet -p peerq -- swarm --size 8MiB --peers 4 --hostile 1 --rounds 3 --seed 7 --json";
     let output = cargo_command(root)
         .args(arguments.split(' '))
         .output()
         .map_err(|error| format!("cannot start `cargo {arguments}`: {error}"))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(format!(
-            "`cargo {arguments}` failed ({}):\n{stderr}",
-            output.status
-        ));
+        return Err(format!("`cargo {arguments}` failed ({}):\n{stderr}", output.status));
     }
     let report: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("`cargo {arguments}` printed no single JSON document: {error}"))?;
@@ -39,18 +37,13 @@ fn judge(report: &Value) -> StepResult {
     if peers != PEERS {
         return Err(format!("the report names {peers} peers instead of {PEERS}"));
     }
-    let rounds = report["rounds"]
-        .as_array()
-        .ok_or("the report has no `rounds`")?;
+    let rounds = report["rounds"].as_array().ok_or("the report has no `rounds`")?;
     for policy in ["peerq", "round-robin"] {
         let of_policy = rounds.iter().filter(|round| round["policy"] == policy);
-        let (ran, verified) = of_policy.fold((0, 0), |(ran, verified), round| {
-            (ran + 1, verified + usize::from(round["verified"] == true))
-        });
+        let (ran, verified) = of_policy
+            .fold((0, 0), |(ran, verified), round| (ran + 1, verified + usize::from(round["verified"] == true)));
         if ran != ROUNDS || verified != ROUNDS {
-            return Err(format!(
-                "{policy}: {ran} rounds ran and {verified} were verified, {ROUNDS} expected"
-            ));
+            return Err(format!("{policy}: {ran} rounds ran and {verified} were verified, {ROUNDS} expected"));
         }
     }
     Ok(format!("{} rounds verified", rounds.len()))
@@ -64,10 +57,8 @@ mod tests {
 
     fn report(verified: bool) -> Value {
         let round = |policy: &str| json!({"policy": policy, "verified": verified});
-        let rounds: Vec<Value> = ["peerq", "round-robin"]
-            .into_iter()
-            .flat_map(|policy| vec![round(policy); ROUNDS])
-            .collect();
+        let rounds: Vec<Value> =
+            ["peerq", "round-robin"].into_iter().flat_map(|policy| vec![round(policy); ROUNDS]).collect();
         json!({"peers": vec![json!({}); PEERS], "rounds": rounds})
     }
 

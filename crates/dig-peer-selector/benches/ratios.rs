@@ -82,16 +82,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let check = arguments.iter().any(|argument| argument == "--check");
     // `cargo test --benches` only wants to know that the bench runs.
-    let batches = if arguments.iter().any(|argument| argument == "--test") {
-        1
-    } else {
-        BATCHES
-    };
+    let batches = if arguments.iter().any(|argument| argument == "--test") { 1 } else { BATCHES };
 
-    println!(
-        "{:<34} {:>12} {:>12} {:>9} {:>8}",
-        "case", "ours ns/op", "other ns/op", "ratio", "target"
-    );
+    println!("{:<34} {:>12} {:>12} {:>9} {:>8}", "case", "ours ns/op", "other ns/op", "ratio", "target");
     let mut all_met = true;
     let mut show = |row: Row| {
         row.print();
@@ -105,14 +98,8 @@ fn main() -> ExitCode {
     }
     show(insert_against_published(4096, batches));
     show(insert_at_two_capacities(4096, 65_536, batches));
-    println!(
-        "select and record: ours / published; insert at 4096: published / ours; 64 k: 64 k / 4 k of ours"
-    );
-    if check && !all_met {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    println!("select and record: ours / published; insert at 4096: published / ours; 64 k: 64 k / 4 k of ours");
+    if check && !all_met { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn select(count: usize, batches: usize) -> Row {
@@ -128,16 +115,11 @@ fn select(count: usize, batches: usize) -> Row {
             other_ns.add(elapsed, 1);
         }
     }
-    let mut row = no_slower(
-        format!("select, {count} candidates"),
-        &mut mine_ns,
-        &mut other_ns,
-    );
+    let mut row = no_slower(format!("select, {count} candidates"), &mut mine_ns, &mut other_ns);
     row.remark = format!("{:.0} ns per candidate", row.first / count as f64);
     for (who, panics) in [("ours", mine.panics), ("published", other.panics)] {
         if panics > 0 {
-            row.remark
-                .push_str(&format!("; {who} panicked {panics} times"));
+            row.remark.push_str(&format!("; {who} panicked {panics} times"));
         }
     }
     row
@@ -151,11 +133,7 @@ fn record(count: usize, batches: usize) -> Row {
         mine_ns.add(mine.record(OPERATIONS), OPERATIONS);
         other_ns.add(other.record(OPERATIONS), OPERATIONS);
     }
-    no_slower(
-        format!("record_outcome, {count} peers"),
-        &mut mine_ns,
-        &mut other_ns,
-    )
+    no_slower(format!("record_outcome, {count} peers"), &mut mine_ns, &mut other_ns)
 }
 
 fn insert_against_published(capacity: usize, batches: usize) -> Row {
@@ -197,12 +175,5 @@ fn insert_at_two_capacities(small: usize, large: usize, batches: usize) -> Row {
 
 fn no_slower(case: String, mine: &mut Samples, other: &mut Samples) -> Row {
     let (first, second) = (mine.median(), other.median());
-    Row {
-        case,
-        first,
-        second,
-        ratio: first / second,
-        target: Target::AtMost(NO_SLOWER),
-        remark: String::new(),
-    }
+    Row { case, first, second, ratio: first / second, target: Target::AtMost(NO_SLOWER), remark: String::new() }
 }

@@ -49,16 +49,8 @@ fn select(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("select");
     for count in COUNTS {
         group.throughput(Throughput::Elements(count as u64));
-        group.bench_with_input(
-            BenchmarkId::new("ours", count),
-            &count,
-            time_selects!(ours::Warm::new),
-        );
-        group.bench_with_input(
-            BenchmarkId::new("published", count),
-            &count,
-            time_selects!(theirs::Warm::new),
-        );
+        group.bench_with_input(BenchmarkId::new("ours", count), &count, time_selects!(ours::Warm::new));
+        group.bench_with_input(BenchmarkId::new("published", count), &count, time_selects!(theirs::Warm::new));
     }
     group.finish();
 }
@@ -66,22 +58,14 @@ fn select(criterion: &mut Criterion) {
 fn record(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("record_outcome");
     for count in COUNTS {
-        group.bench_with_input(
-            BenchmarkId::new("ours", count),
-            &count,
-            |bencher, &count| {
-                let mut warm = ours::Warm::new(count);
-                bencher.iter_custom(|calls| warm.record(calls as usize));
-            },
-        );
-        group.bench_with_input(
-            BenchmarkId::new("published", count),
-            &count,
-            |bencher, &count| {
-                let mut warm = theirs::Warm::new(count);
-                bencher.iter_custom(|calls| warm.record(calls as usize));
-            },
-        );
+        group.bench_with_input(BenchmarkId::new("ours", count), &count, |bencher, &count| {
+            let mut warm = ours::Warm::new(count);
+            bencher.iter_custom(|calls| warm.record(calls as usize));
+        });
+        group.bench_with_input(BenchmarkId::new("published", count), &count, |bencher, &count| {
+            let mut warm = theirs::Warm::new(count);
+            bencher.iter_custom(|calls| warm.record(calls as usize));
+        });
     }
     group.finish();
 }
@@ -89,22 +73,14 @@ fn record(criterion: &mut Criterion) {
 fn insert(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("insert_at_capacity");
     for capacity in [4096, 65_536] {
-        group.bench_with_input(
-            BenchmarkId::new("ours", capacity),
-            &capacity,
-            |bencher, &capacity| {
-                let mut full = ours::Full::new(capacity);
-                bencher.iter_custom(|calls| full.insert(calls as usize));
-            },
-        );
-    }
-    group.bench_with_input(
-        BenchmarkId::new("published", 4096),
-        &4096,
-        |bencher, &capacity| {
-            let mut full = theirs::Full::new(capacity);
+        group.bench_with_input(BenchmarkId::new("ours", capacity), &capacity, |bencher, &capacity| {
+            let mut full = ours::Full::new(capacity);
             bencher.iter_custom(|calls| full.insert(calls as usize));
-        },
-    );
+        });
+    }
+    group.bench_with_input(BenchmarkId::new("published", 4096), &4096, |bencher, &capacity| {
+        let mut full = theirs::Full::new(capacity);
+        bencher.iter_custom(|calls| full.insert(calls as usize));
+    });
     group.finish();
 }

@@ -4,6 +4,7 @@
 //! that whoever holds the id can check a [`Manifest`] from a stranger, and whoever holds the manifest can check each chunk
 //! by itself. Nothing a holder says about the layout is believed before it hashes to the id.
 
+mod error;
 mod manifest;
 mod merkle;
 
@@ -14,9 +15,8 @@ use std::sync::LazyLock;
 use dig_dht::ContentId;
 use sha2::{Digest, Sha256};
 
-pub use manifest::{
-    ChunkError, MAX_CHUNKS, MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MIN_CHUNK_BYTES, Manifest, ManifestError,
-};
+pub use error::{ChunkError, ManifestError};
+pub use manifest::{MAX_CHUNKS, MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MIN_CHUNK_BYTES, Manifest};
 
 /// The store under which every peerq file lives in the DIG key space.
 static STORE: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(b"peerq/1/store").into());

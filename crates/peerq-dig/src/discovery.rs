@@ -5,16 +5,17 @@
 //! filtered and put in a fixed order, and nothing more is believed.
 
 mod locator;
+mod records;
 mod transport;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dig_dht::{
-    BootstrapPeer, CandidateAddr, Contact, ContentId, DhtConfig, DhtError, DhtRequest, DhtResponse, DhtService,
-    DhtTransport, Key, ProviderRecord,
+    BootstrapPeer, Contact, ContentId, DhtConfig, DhtError, DhtRequest, DhtResponse, DhtService, DhtTransport, Key,
+    ProviderRecord,
 };
 use dig_nat::PeerId;
 use futures::stream::{self, StreamExt};
@@ -24,14 +25,12 @@ use crate::content::FileId;
 use crate::peer::PeerAddr;
 use crate::pool::Pool;
 pub use locator::Locator;
+pub use records::socket_addrs;
+use records::{HOLDERS_MAX, candidate, holders};
 use transport::PoolTransport;
 
 /// How many of the nodes closest to a file are asked beyond the lookup, which ends with the first that knows a holder.
 const WIDE_ASK: usize = 8;
-/// Most holders of one file that are returned; the smallest peer ids win, which no peer can choose cheaply twice.
-const HOLDERS_MAX: usize = 256;
-/// Most addresses kept per holder.
-const ADDRESSES_MAX: usize = 8;
 /// Most bootstrap peers remembered for a node that lost all others.
 const BOOTSTRAP_MAX: usize = 64;
 /// How often a node sweeps out expired records, and looks whether it is time to announce again.
@@ -104,9 +103,13 @@ impl Discovery {
             .collect();
         self.dht.bootstrap(&seeds).await?;
         let failed = self.drop_failed().await;
-        if !seeds.is_empty() && seeds.iter().all(|seed| failed.contains_key(seed.peer_id.as_bytes())) {
-            let reason = |peer: &PeerAddr| failed.get(peer.peer_id.as_bytes()).map(|why| (*peer, why.clone()));
-            return Err(DiscoveryError::NoBootstrap(peers.iter().filter_map(reason).collect()));
+        let silent = |seed: &BootstrapPeer| failed.contains_key(seed.peer_id.as_bytes());
+        if !seeds.is_empty() && (seeds.iter().all(silent) || self.dht.routing_len().await == 0) {
+            let reason = |peer: &PeerAddr| match failed.get(peer.peer_id.as_bytes()) {
+                Some(why) => (*peer, why.clone()),
+                None => (*peer, "it does not answer".to_owned()),
+            };
+            return Err(DiscoveryError::NoBootstrap(peers.iter().map(reason).collect()));
         }
         if self.advertised.is_some() {
             self.dht.announce_provider(&ContentId::root(PRESENCE, *self.local.as_bytes())).await?;
@@ -214,56 +217,6 @@ pub(crate) async fn maintain(discovery: Arc<Discovery>, mut stop: watch::Receive
     }
 }
 
-/// The usable records among `records`: of this key, alive, of someone else, with an address that can be dialled; one per
-/// peer, in the order of peer ids.
-fn holders(records: Vec<ProviderRecord>, key: &Key, local: &PeerId, now_s: u64) -> Vec<ProviderRecord> {
-    let key = key.to_hex();
-    let mut holders: BTreeMap<[u8; 32], ProviderRecord> = BTreeMap::new();
-    for mut record in records {
-        record.addresses.retain(|address| socket_addr(address).is_some());
-        let Some(peer) = record.provider_peer_id() else {
-            continue;
-        };
-        if record.content_key != key || record.is_expired(now_s) || peer == *local || record.addresses.is_empty() {
-            continue;
-        }
-        match holders.get_mut(peer.as_bytes()) {
-            Some(known) => {
-                known.expires_at = known.expires_at.max(record.expires_at);
-                let new: Vec<_> = record.addresses.into_iter().filter(|a| !known.addresses.contains(a)).collect();
-                known.addresses.extend(new);
-                known.addresses.sort_by(|a, b| (&a.host, a.port).cmp(&(&b.host, b.port)));
-                known.addresses.truncate(ADDRESSES_MAX);
-            }
-            None => {
-                record.addresses.truncate(ADDRESSES_MAX);
-                holders.insert(*peer.as_bytes(), record);
-            }
-        }
-    }
-    holders.into_values().take(HOLDERS_MAX).collect()
-}
-
-/// The addresses of a record that can be dialled, in the record's order. Names are left out: peers announce addresses.
-pub fn socket_addrs(record: &ProviderRecord) -> Vec<SocketAddr> {
-    record.addresses.iter().filter_map(socket_addr).collect()
-}
-
-fn socket_addr(address: &CandidateAddr) -> Option<SocketAddr> {
-    let host = address.host.trim_start_matches('[').trim_end_matches(']');
-    let ip: IpAddr = host.parse().ok()?;
-    (address.kind.is_dialable() && address.port != 0 && !ip.is_unspecified() && !ip.is_multicast())
-        .then(|| SocketAddr::new(ip, address.port))
-}
-
-fn candidate(addr: SocketAddr) -> CandidateAddr {
-    CandidateAddr::direct(addr.ip().to_string(), addr.port())
-}
-
 fn unix_now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
-
-#[cfg(test)]
-#[path = "discovery/tests.rs"]
-mod tests;

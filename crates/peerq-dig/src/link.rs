@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 pub(crate) use lane::Lane;
-use socket::Socket;
+pub(crate) use socket::Socket;
 
 /// What a node's link is like. The default is unshaped: the plain socket.
 ///

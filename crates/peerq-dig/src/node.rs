@@ -161,10 +161,10 @@ impl Switches {
     fn add(&self, switch: Switch) -> Registered<'_> {
         let key = self.next.fetch_add(1, Ordering::Relaxed);
         match self.lock().as_mut() {
-            Some(open) => drop(open.insert(key, switch)),
+            Some(open) => drop(open.insert(key, switch.clone())),
             None => switch.cut(),
         }
-        Registered { switches: self, key }
+        Registered { switches: self, key, cut: Some(switch) }
     }
 
     fn cut_all(&self) {
@@ -177,14 +177,25 @@ impl Switches {
     }
 }
 
-/// Forgets a switch when its connection ends.
+/// Forgets a switch when its connection ends, and cuts the connection if it is dropped half-way.
 struct Registered<'a> {
     switches: &'a Switches,
     key: u64,
+    cut: Option<Switch>,
+}
+
+impl Registered<'_> {
+    /// The connection ended well; what is still under way arrives.
+    fn ended(mut self) {
+        self.cut = None;
+    }
 }
 
 impl Drop for Registered<'_> {
     fn drop(&mut self) {
+        if let Some(switch) = &self.cut {
+            switch.cut();
+        }
         if let Some(open) = self.switches.lock().as_mut() {
             open.remove(&self.key);
         }

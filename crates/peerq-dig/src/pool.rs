@@ -4,6 +4,7 @@
 //! dialled by someone else or had to be made is the pool's business. Connections are dialled once however many callers
 //! wait, without Nagle's delay, and dropped as soon as they are known to be dead.
 
+mod config;
 mod dial;
 mod error;
 
@@ -14,70 +15,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use dig_nat::mux::RangeRequest;
 use dig_nat::mux::{
-    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession, PeerStream,
+    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession, PeerStream, RangeRequest,
 };
 use dig_nat::{PeerId, TraversalKind};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use crate::identity::Identity;
+use crate::link::Socket;
+pub use config::{PoolConfig, PoolNotice};
+use dial::Dialled;
 pub(crate) use dial::{READ_BUFFER_BYTES, WRITE_BUFFER_BYTES};
 pub use error::PoolError;
 
 /// Events a subscriber may fall behind before it loses some.
 const EVENT_BACKLOG: usize = 1024;
-
-/// Limits of a [`Pool`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PoolConfig {
-    /// How long one address may take from the first packet to the end of the TLS handshake. Too short: far peers are
-    /// never reached. Too long: a dead address blocks a caller. Unmeasured heuristic.
-    pub connect_timeout: Duration,
-    /// How long opening a stream on a live connection may take; it needs no round trip, so anything long is a stuck peer.
-    pub open_timeout: Duration,
-    /// Most open connections; beyond it the one that was used longest ago is closed. At least 1.
-    pub max_connections: usize,
-    /// Most connections being dialled at once; further callers wait. At least 1.
-    pub max_dials: usize,
-}
-
-impl Default for PoolConfig {
-    fn default() -> Self {
-        PoolConfig {
-            connect_timeout: Duration::from_secs(5),
-            open_timeout: Duration::from_secs(5),
-            max_connections: 256,
-            max_dials: 32,
-        }
-    }
-}
-
-/// What happens to the connections of a [`Pool`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PoolNotice {
-    /// A connection to `peer` is up. A second one without a `Removed` between is an update, not another peer.
-    Added {
-        /// The peer, by the certificate it proved.
-        peer: PeerId,
-        /// The address it answered on.
-        addr: SocketAddr,
-    },
-    /// How the connection to `peer` reaches it; follows `Added`.
-    Class {
-        /// The peer.
-        peer: PeerId,
-        /// The way there. The pool dials directly, so this is [`TraversalKind::Direct`].
-        kind: TraversalKind,
-    },
-    /// The connection to `peer` is gone: closed by either side, broken, or the least recently used of too many.
-    Removed {
-        /// The peer.
-        peer: PeerId,
-    },
-}
 
 /// Connections to peers, one each, shared by all callers.
 ///
@@ -107,8 +60,17 @@ struct Connection {
     serial: u64,
     addr: SocketAddr,
     session: tokio::sync::Mutex<PeerSession>,
+    socket: Socket,
     closed: ClosedHandle,
     last_used: AtomicU64,
+}
+
+impl Drop for Connection {
+    /// The multiplexer says good-bye when its session is dropped, and a peer that does not read would keep it, and the
+    /// socket, for ever.
+    fn drop(&mut self) {
+        self.socket.cut();
+    }
 }
 
 impl Pool {
@@ -279,20 +241,22 @@ impl Pool {
         let permit = self.dials.acquire().await;
         let dialled = dial::dial(&self.identity, peer, &addrs, self.config.connect_timeout).await;
         drop(permit);
-        let result = dialled.map(|(addr, session)| self.admit(peer, addr, session));
+        let result = dialled.map(|dialled| self.admit(peer, dialled));
         if result.is_err() {
             self.slots().remove(&peer);
         }
         outcome.send_replace(Some(result));
     }
 
-    fn admit(self: &Arc<Self>, peer: PeerId, addr: SocketAddr, session: PeerSession) -> Arc<Connection> {
+    fn admit(self: &Arc<Self>, peer: PeerId, dialled: Dialled) -> Arc<Connection> {
+        let Dialled { addr, socket, session } = dialled;
         let closed = session.closed_handle();
         let serial = self.tick();
         let connection = Arc::new(Connection {
             serial,
             addr,
             session: tokio::sync::Mutex::new(session),
+            socket,
             closed: closed.clone(),
             last_used: AtomicU64::new(serial),
         });

@@ -16,8 +16,8 @@ macro_rules! subject {
             use dig_dht::{CandidateAddr, ContentId};
             use dig_nat::PeerId;
             use $krate::{
-                Candidate, ContentRequest, FailureReason, OutcomeKind, OutcomeResult, PeerSelector,
-                SelectorConfig, TransferOutcome,
+                Candidate, ContentRequest, FailureReason, OutcomeKind, OutcomeResult, PeerSelector, SelectorConfig,
+                TransferOutcome,
             };
 
             const START: u64 = 1_000_000;
@@ -27,17 +27,11 @@ macro_rules! subject {
                 let mut id = [0u8; 32];
                 id[..8].copy_from_slice(&number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
                 id[24..].copy_from_slice(&number.to_be_bytes());
-                Candidate::new(
-                    PeerId::from_bytes(id),
-                    vec![CandidateAddr::direct("10.0.0.1", 9444)],
-                )
+                Candidate::new(PeerId::from_bytes(id), vec![CandidateAddr::direct("10.0.0.1", 9444)])
             }
 
             fn selector(capacity: usize) -> PeerSelector {
-                let config = SelectorConfig {
-                    registry_capacity: capacity,
-                    ..SelectorConfig::deterministic(START, 7)
-                };
+                let config = SelectorConfig { registry_capacity: capacity, ..SelectorConfig::deterministic(START, 7) };
                 PeerSelector::new(config)
             }
 
@@ -55,13 +49,7 @@ macro_rules! subject {
                 pub(crate) fn new(count: usize) -> Self {
                     let request = ContentRequest::new(ContentId::store([0x42; 32]), 8);
                     let candidates = (0..count as u64).map(candidate).collect();
-                    let mut warm = Self {
-                        selector: selector(4096),
-                        candidates,
-                        request,
-                        turn: 0,
-                        panics: 0,
-                    };
+                    let mut warm = Self { selector: selector(4096), candidates, request, turn: 0, panics: 0 };
                     warm.teach();
                     warm
                 }
@@ -75,20 +63,11 @@ macro_rules! subject {
                     }
                 }
 
-                fn outcome(
-                    &self,
-                    number: usize,
-                    result: OutcomeResult,
-                    bytes: u64,
-                ) -> TransferOutcome {
+                fn outcome(&self, number: usize, result: OutcomeResult, bytes: u64) -> TransferOutcome {
                     TransferOutcome {
                         peer_id: self.candidates[number % self.candidates.len()].peer_id,
                         content: self.request.content,
-                        kind: OutcomeKind::Range {
-                            index: number,
-                            offset: 0,
-                            length: RANGE_BYTES,
-                        },
+                        kind: OutcomeKind::Range { index: number, offset: 0, length: RANGE_BYTES },
                         result,
                         bytes,
                         // Peers differ by up to 200 to 1, and each varies a little from range to range.
@@ -103,11 +82,7 @@ macro_rules! subject {
                     let outcomes: Vec<TransferOutcome> = (0..count)
                         .map(|step| {
                             self.turn += 1;
-                            self.outcome(
-                                step + self.turn as usize,
-                                OutcomeResult::Success,
-                                RANGE_BYTES,
-                            )
+                            self.outcome(step + self.turn as usize, OutcomeResult::Success, RANGE_BYTES)
                         })
                         .collect();
                     let begun = Instant::now();
@@ -124,10 +99,7 @@ macro_rules! subject {
                     std::panic::set_hook(Box::new(|_| {}));
                     let begun = Instant::now();
                     let selection = catch_unwind(AssertUnwindSafe(|| {
-                        black_box(
-                            self.selector
-                                .select(black_box(&self.request), black_box(&self.candidates)),
-                        )
+                        black_box(self.selector.select(black_box(&self.request), black_box(&self.candidates)))
                     }));
                     let elapsed = begun.elapsed();
                     std::panic::set_hook(loud);
@@ -137,15 +109,10 @@ macro_rules! subject {
                         self.teach();
                         return None;
                     };
-                    let cancelled = OutcomeResult::Failure {
-                        reason: FailureReason::Cancelled,
-                    };
+                    let cancelled = OutcomeResult::Failure { reason: FailureReason::Cancelled };
                     for peer in &selection.peers {
                         for _ in 0..peer.max_concurrency {
-                            let settle = TransferOutcome {
-                                peer_id: peer.peer_id,
-                                ..self.outcome(0, cancelled, 0)
-                            };
+                            let settle = TransferOutcome { peer_id: peer.peer_id, ..self.outcome(0, cancelled, 0) };
                             self.selector.record_outcome(&settle);
                         }
                     }
@@ -162,11 +129,7 @@ macro_rules! subject {
 
             impl Full {
                 pub(crate) fn new(capacity: usize) -> Self {
-                    let mut full = Self {
-                        selector: selector(capacity),
-                        capacity,
-                        next: 0,
-                    };
+                    let mut full = Self { selector: selector(capacity), capacity, next: 0 };
                     full.insert(capacity);
                     full
                 }
@@ -180,11 +143,7 @@ macro_rules! subject {
                         self.selector.upsert_candidate(black_box(candidate));
                     }
                     let elapsed = begun.elapsed();
-                    assert_eq!(
-                        self.selector.registry_size(),
-                        self.capacity,
-                        "the registry keeps its bound"
-                    );
+                    assert_eq!(self.selector.registry_size(), self.capacity, "the registry keeps its bound");
                     elapsed
                 }
             }

@@ -10,7 +10,8 @@ use dig_dht::{ContentId, ProviderRecord};
 use dig_download::{DownloadError, ProviderLocator};
 use dig_nat::PeerId;
 
-use super::{Discovery, candidate};
+use super::Discovery;
+use super::records::candidate;
 use crate::content::FileId;
 use crate::peer::PeerAddr;
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use dig_dht::{Contact, DhtError, DhtRequest, DhtResponse, DhtTransport};
 use tokio::io::AsyncWriteExt;
 
-use super::socket_addr;
+use super::records::socket_addr;
 use crate::pool::{Pool, PoolError};
 
 /// Most failures remembered between two sweeps.

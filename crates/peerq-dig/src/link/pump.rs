@@ -5,12 +5,16 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep_until};
 
 use super::Lane;
+
+/// How long a receiver may refuse a piece before the connection is given up.
+const STALL: Duration = Duration::from_secs(300);
 
 /// Bytes under way, when they are due, and their share of the line's capacity.
 struct Piece {
@@ -62,16 +66,17 @@ async fn deliver<W: AsyncWrite + Unpin>(mut receiver: mpsc::UnboundedReceiver<Pi
         if piece.due > Instant::now() {
             sleep_until(piece.due).await;
         }
-        writer.write_all(&piece.bytes).await?;
-        writer.flush().await?;
+        let writing = async {
+            writer.write_all(&piece.bytes).await?;
+            writer.flush().await
+        };
+        tokio::time::timeout(STALL, writing).await??;
     }
     writer.shutdown().await
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::io::duplex;
 
     use super::*;

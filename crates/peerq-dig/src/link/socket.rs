@@ -14,15 +14,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 #[derive(Clone)]
-pub(super) struct Socket(Arc<TcpStream>);
+pub(crate) struct Socket(Arc<TcpStream>);
 
 impl Socket {
-    pub(super) fn new(tcp: TcpStream) -> Socket {
+    pub(crate) fn new(tcp: TcpStream) -> Socket {
         Socket(Arc::new(tcp))
     }
 
     /// Ends the connection in both directions; reads and writes that wait return at once.
-    pub(super) fn cut(&self) {
+    pub(crate) fn cut(&self) {
         // Fails only if the connection is gone already.
         let _ = SockRef::from(&*self.0).shutdown(Shutdown::Both);
     }

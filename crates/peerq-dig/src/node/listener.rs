@@ -28,8 +28,10 @@ const CONNECTIONS_MAX: usize = 512;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a connection without a stream is kept. Peers dial anew without noticing.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long answers in flight may take to end when the node shuts down.
+/// How long the rest of a connection may take to leave when it is closed.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long answers in flight may take to end when the node shuts down.
+const SHUTDOWN: Duration = Duration::from_secs(5);
 /// Pause after a failed accept: out of file descriptors, which takes others to change.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -61,7 +63,7 @@ pub(super) async fn run(shared: Arc<Shared>, listener: TcpListener) {
     }
     drop(listener);
     let ending = async { while connections.join_next().await.is_some() {} };
-    let _ = tokio::time::timeout(GRACE, ending).await;
+    let _ = tokio::time::timeout(SHUTDOWN, ending).await;
 }
 
 async fn accept(
@@ -76,12 +78,17 @@ async fn accept(
 async fn connection(shared: Arc<Shared>, tcp: TcpStream) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     let (stream, switch) = shared.link.attach(tcp);
-    let _registered = shared.switches.add(switch.clone());
+    let registered = shared.switches.add(switch.clone());
     let (peer, session) = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake(&shared, stream))
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     shared.counters.connections.fetch_add(1, Relaxed);
+    let closed = session.closed_handle();
     streams(&shared, peer, session, switch).await;
+    // A peer that does not read what is left for it is cut off.
+    if tokio::time::timeout(GRACE, closed.closed()).await.is_ok() {
+        registered.ended();
+    }
     Ok(())
 }
 

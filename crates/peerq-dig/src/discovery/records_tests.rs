@@ -1,6 +1,7 @@
 //! Claims about what is made of records from the network (HOST-D5); the network itself is in tests/discovery.rs.
 
 use super::*;
+use crate::content::FileId;
 
 fn record(peer: u8, host: &str, port: u16, expires_at: u64) -> ProviderRecord {
     let key = FileId::from_bytes([9; 32]).content().to_key();
@@ -52,11 +53,20 @@ fn the_addresses_of_one_peer_are_merged_and_bounded() {
 }
 
 #[test]
-fn a_flood_of_holders_is_cut() {
-    let flood = (0..1000u32).map(|index| {
-        let mut record = record(0, "10.0.0.2", 2, 2000);
-        record.provider_peer_id = format!("{index:064x}");
-        record
-    });
-    assert_eq!(usable(flood.collect()).len(), HOLDERS_MAX);
+fn a_flood_of_holders_is_cut_and_the_place_to_crowd_out_differs_from_asker_to_asker() {
+    let flood = |first: u8| {
+        (0..1000u32).map(move |index| {
+            let mut record = record(0, "10.0.0.3", 3, 2000);
+            record.provider_peer_id = format!("{first:02x}{index:062x}");
+            record
+        })
+    };
+    // The asker's id starts with 01: an honest 03 is closer to it than a flood at 80, and farther than one at 00.
+    let honest = record(3, "10.0.0.2", 2, 2000);
+    for (first, expected) in [(0x00, false), (0x80, true)] {
+        let kept = usable(flood(first).chain([honest.clone()]).collect());
+        assert_eq!(kept.len(), HOLDERS_MAX);
+        assert!(kept.is_sorted_by_key(|record| record.provider_peer_id.clone()));
+        assert_eq!(kept.contains(&honest), expected, "a flood at {first:02x}");
+    }
 }
