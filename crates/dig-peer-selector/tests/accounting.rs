@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use dig_peer_selector::{
-    ContentRequest, DISPATCH_TTL_SECS, OutcomeKind, OutcomeResult, RangePlanDelta, TransferOutcome,
+    ContentRequest, DISPATCH_TTL_SECS, FailureReason, OutcomeKind, OutcomeResult, RangePlanDelta, TransferOutcome,
 };
 
 #[test]
@@ -159,4 +159,20 @@ fn a_clock_that_steps_back_pins_nothing() {
     world.clock.advance(DISPATCH_TTL_SECS + 1);
     world.select([], 1);
     assert_eq!(world.known(1).in_flight, 0);
+}
+
+#[test]
+fn sel_07_a_cancelled_range_teaches_nothing_and_frees_its_place() {
+    let world = World::new(7);
+    world.tell_often(1, Told::default(), 6);
+    world.selector.on_dispatch(&peer(1), 1);
+    let before = world.known(1);
+    let result = OutcomeResult::Failure { reason: FailureReason::Cancelled };
+    world.tell(peer(1), Told { bytes: 5, ms: 900_000, result, ..Told::default() });
+    let after = world.known(1);
+    assert_eq!((before.in_flight, after.in_flight), (1, 0));
+    assert_eq!(
+        (before.samples, before.reliability, before.throughput_bps, before.rtt_ms),
+        (after.samples, after.reliability, after.throughput_bps, after.rtt_ms)
+    );
 }

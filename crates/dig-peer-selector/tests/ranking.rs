@@ -255,3 +255,47 @@ fn rank_6_an_explanation_names_the_terms_and_changes_nothing() {
     assert!(explanation.to_string().contains("first byte"), "{explanation}");
     assert_eq!(world.known(1).in_flight, 0);
 }
+
+#[test]
+fn c12_a_fast_peer_with_ranges_in_flight_still_gets_most() {
+    // A moves 10 MB/s over four ranges, 2.5 MB/s each; B moves 3 MB/s in all. The host dispatches one range per decision, and four run at a time.
+    const RANGE: u64 = 40_000_000;
+    let world = World::new(12);
+    let mut running: Vec<(u8, u64, u64)> = Vec::new(); // who, started, remaining bytes
+    let mut served = BTreeMap::<u8, usize>::new();
+    for index in 0..2_000 {
+        while running.len() < 4 {
+            let Some(chosen) = world.select([1, 2], 1).best().copied() else { break };
+            let id = chosen.peer_id.as_bytes()[0];
+            world.selector.on_dispatch(&chosen.peer_id, 1);
+            running.push((id, world.clock.now(), RANGE));
+            *served.entry(id).or_default() += 1;
+        }
+        world.clock.advance(1);
+        let at = |id| running.iter().filter(|range| range.0 == id).count().max(1) as u64;
+        let rates = [10_000_000 / at(1).max(4), 3_000_000 / at(2)];
+        for range in &mut running {
+            range.2 = range.2.saturating_sub(rates[usize::from(range.0 - 1)]);
+        }
+        let ended: Vec<_> = running.extract_if(.., |range| range.2 == 0).collect();
+        for (id, started, _) in ended {
+            let ms = (world.clock.now() - started) * 1000;
+            world.tell(peer(id), Told { index, bytes: RANGE, ms, ..Told::default() });
+        }
+    }
+    assert!(served[&1] >= 2 * served[&2], "{served:?}");
+}
+
+#[test]
+fn a22_one_absurd_delivery_does_not_outrank_a_record() {
+    let world = World::new(22);
+    for index in 0..1000 {
+        for id in [1, 2] {
+            world.selector.on_dispatch(&peer(id), 1);
+            world.tell(peer(id), Told { index, ..Told::rate(if id == 1 { 4_000_000 } else { 1_000_000 }) });
+        }
+    }
+    world.selector.on_dispatch(&peer(2), 1);
+    world.tell(peer(2), Told { bytes: u64::MAX, ms: 0, rtt_ms: None, ..Told::default() });
+    assert_eq!(ids(&world.select([1, 2], 2)), [1, 2]);
+}

@@ -4,7 +4,7 @@ use crate::audit::{Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Delivered, Forecast, Path, Reliability, Saturation, Verdict};
 use crate::measure::{Delivery, End, Fault, Pending, Sample};
-use crate::rank::quote::Terms;
+use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
 use crate::units::{Slowness, Span, Time};
 
@@ -104,13 +104,20 @@ impl Peer {
         self.forecast = None;
     }
 
+    /// What its requests achieve together, where the host says how many there are.
+    fn capacity(&self) -> Option<Capacity> {
+        let saturation = self.saturation.as_ref().filter(|saturation| saturation.is_confirmed())?;
+        Some(Capacity { total: saturation.best_rate()?, single: saturation.single_rate() })
+    }
+
     fn delivered_body(&mut self, sample: &Sample, load: Load, class: u32) {
+        let believed = self.delivered.believable(sample);
         let changed = self.delivered.observe(sample);
         let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
         if changed {
             saturation.world_changed();
         }
-        saturation.observe(load.concurrency, sample.whole(), load.confirmed);
+        saturation.observe(load.concurrency, believed, load.confirmed);
     }
 
     /// Its vote in the population, as of now.
@@ -143,7 +150,7 @@ impl Peer {
             failing: self.reliability.consecutive_failures() > 1,
             rested: standing == Standing::Condemned && self.last_end.is_none_or(|at| now.since(at) >= CONDEMNED_REST),
             incumbent: self.scope == scope && self.last_tried > 0,
-            best_rate: self.saturation.as_ref().and_then(Saturation::best_rate),
+            capacity: self.capacity(),
         }
     }
 }

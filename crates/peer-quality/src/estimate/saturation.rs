@@ -37,6 +37,7 @@ pub struct Saturation {
     ends: u8,
     judgements: u8,
     settled: bool,
+    confirmed: bool,
 }
 
 impl Saturation {
@@ -50,12 +51,23 @@ impl Saturation {
             ends: 0,
             judgements: 0,
             settled: false,
+            confirmed: false,
         }
     }
 
     /// The recommended number of requests in flight, at least 1.
     pub fn limit(&self) -> u32 {
         u32::from(LEVELS[self.current as usize])
+    }
+
+    /// The rate of one request alone, bytes per second, where one was seen alone lately.
+    pub fn single_rate(&self) -> Option<f32> {
+        Some(self.levels[0]).filter(|level| level.weight >= KNOWN).map(|level| level.rate)
+    }
+
+    /// Whether the latest concurrency was reported by the host and not only recommended to it.
+    pub fn is_confirmed(&self) -> bool {
+        self.confirmed
     }
 
     /// The best total rate seen, bytes per second.
@@ -72,6 +84,7 @@ impl Saturation {
     /// Where the concurrency is not `confirmed` by dispatches but only what was recommended, it cannot show that more is better, so the
     /// recommendation never rises above its start (scenario C3).
     pub fn observe(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
+        self.confirmed = confirmed;
         let at = nearest_level(concurrency);
         let rate = concurrency.max(1.0) * slowness.bytes_per_sec() as f32;
         for (other, level) in self.levels.iter_mut().enumerate() {

@@ -71,8 +71,17 @@ pub struct Terms {
     pub rested: bool,
     /// Whether it served the same work last: a small advantage against flapping.
     pub incumbent: bool,
-    /// Best total rate seen, bytes per second.
-    pub best_rate: Option<f32>,
+    /// What its requests together achieved, where the host reports what it dispatches.
+    pub capacity: Option<Capacity>,
+}
+
+/// What requests to one peer achieve together (EST-10).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    /// Best total rate, bytes per second.
+    pub total: f32,
+    /// Rate of one request alone, bytes per second, where it was seen alone; at most the total.
+    pub single: Option<f32>,
 }
 
 /// The incumbent's cost is multiplied by this. Lower clings to a slower peer, 1 flaps between near equals; one step of the order is 3 %.
@@ -94,11 +103,13 @@ impl Terms {
         };
         let limit = if class == Class::Open && !self.failing { self.limit } else { 1 };
         let room = limit.saturating_sub(self.in_flight);
-        let (mean, tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
-        let overdue = if self.oldest_pending_s > OVERDUE_TAILS * tail { self.oldest_pending_s } else { 0.0 };
+        let (usual, usual_tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
+        let mean = self.capacity.map_or(usual, |capacity| self.behind_queue_s(size, &capacity));
+        let tail = mean * (usual_tail / usual.max(1e-6)).max(1.0);
+        let overdue = if self.oldest_pending_s > OVERDUE_TAILS * usual_tail { self.oldest_pending_s } else { 0.0 };
         let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 } / self.reliability.max(MIN_RELIABILITY);
-        let single = size.get() as f32 / mean.max(1e-6);
-        let capacity = self.best_rate.unwrap_or(single * limit as f32).max(single);
+        let alone = size.get() as f32 / usual.max(1e-6);
+        let capacity = self.capacity.map_or(alone * limit as f32, |capacity| capacity.total.max(alone));
         Some(Quote {
             slot,
             class,
@@ -116,6 +127,17 @@ impl Terms {
             },
             salt,
         })
+    }
+}
+
+impl Terms {
+    /// Seconds for one more request behind those in flight: its own pace, or its turn in the total rate, whichever is later (RANK-1).
+    fn behind_queue_s(&self, size: crate::units::Bytes, capacity: &Capacity) -> f32 {
+        let size = size.get() as f32;
+        let turn = size * (self.in_flight as f32 + 1.0) / capacity.total.max(1.0);
+        let alone = size / capacity.single.unwrap_or(capacity.total).max(1.0);
+        // The total counts whole waits, so the first byte is in it already when requests queue; alone it comes on top.
+        turn.max(alone).max(self.forecast.first_byte_s)
     }
 }
 
@@ -158,7 +180,7 @@ mod tests {
             failing: false,
             rested: false,
             incumbent: false,
-            best_rate: None,
+            capacity: None,
         }
     }
 
@@ -180,6 +202,15 @@ mod tests {
         for terms in burdened {
             assert!(quote(terms).key() > base, "{terms:?}");
         }
+    }
+
+    #[test]
+    fn a_fast_peer_with_a_queue_is_compared_by_its_turn() {
+        // C12: 10 MB/s in all against 3 MB/s idle. Up to three ranges ahead the fast one is still the better place to wait.
+        let fast = Capacity { total: 10e6, single: Some(9e6) };
+        let idle = quote(Terms { capacity: Some(Capacity { total: 3e6, single: Some(3e6) }), ..terms() }).key();
+        let behind = |in_flight| quote(Terms { in_flight, capacity: Some(fast), ..terms() }).key();
+        assert!(behind(0) < idle && behind(1) < idle && behind(3) > idle);
     }
 
     #[test]
