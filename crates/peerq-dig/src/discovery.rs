@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dig_dht::{
-    BootstrapPeer, Contact, ContentId, DhtConfig, DhtError, DhtRequest, DhtResponse, DhtService,
-    DhtTransport, Key, ProviderRecord,
+    BootstrapPeer, Contact, ContentId, DhtConfig, DhtError, DhtRequest, DhtResponse, DhtService, DhtTransport, Key,
+    ProviderRecord,
 };
 use dig_nat::PeerId;
 use futures::stream::{self, StreamExt};
@@ -130,9 +130,7 @@ impl Discovery {
                 Some(why) => (*peer, why.clone()),
                 None => (*peer, "it does not answer".to_owned()),
             };
-            return Err(DiscoveryError::NoBootstrap(
-                peers.iter().map(reason).collect(),
-            ));
+            return Err(DiscoveryError::NoBootstrap(peers.iter().map(reason).collect()));
         }
         if self.advertised.is_some() {
             self.dht

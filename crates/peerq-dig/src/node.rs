@@ -173,11 +173,7 @@ impl Switches {
             Some(open) => drop(open.insert(key, switch.clone())),
             None => switch.cut(),
         }
-        Registered {
-            switches: self,
-            key,
-            cut: Some(switch),
-        }
+        Registered { switches: self, key, cut: Some(switch) }
     }
 
     fn cut_all(&self) {

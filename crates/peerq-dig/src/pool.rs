@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dig_nat::mux::{
-    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession,
-    PeerStream, RangeRequest,
+    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession, PeerStream, RangeRequest,
 };
 use dig_nat::{PeerId, TraversalKind};
 use tokio::io::AsyncWriteExt;
@@ -283,11 +282,7 @@ impl Pool {
     }
 
     fn admit(self: &Arc<Self>, peer: PeerId, dialled: Dialled) -> Arc<Connection> {
-        let Dialled {
-            addr,
-            socket,
-            session,
-        } = dialled;
+        let Dialled { addr, socket, session } = dialled;
         let closed = session.closed_handle();
         let serial = self.tick();
         let connection = Arc::new(Connection {

@@ -52,11 +52,8 @@ impl Lane {
     /// What one connection may have under way on the line, bytes: what fits into the delay and the time senders run
     /// ahead, and never less than two pieces.
     pub(crate) fn capacity(&self) -> usize {
-        let capacity = self
-            .rate_bytes_per_s
-            .map_or(UNLIMITED_CAPACITY_BYTES, |rate| {
-                bytes_in(rate, self.delay + AHEAD)
-            });
+        let capacity =
+            self.rate_bytes_per_s.map_or(UNLIMITED_CAPACITY_BYTES, |rate| bytes_in(rate, self.delay + AHEAD));
         capacity.clamp(2 * self.piece_bytes() as u64, CAPACITY_BYTES_MAX) as usize
     }
 
@@ -150,10 +147,7 @@ mod tests {
             (1, Duration::from_secs(1 << 40)),
         ] {
             let lane = Lane::new(Some(rate), delay);
-            assert!(
-                lane.capacity() <= CAPACITY_BYTES_MAX as usize
-                    && lane.capacity() >= lane.piece_bytes()
-            );
+            assert!(lane.capacity() <= CAPACITY_BYTES_MAX as usize && lane.capacity() >= lane.piece_bytes());
         }
     }
 }
