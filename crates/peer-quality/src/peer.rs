@@ -72,10 +72,8 @@ impl Peer {
     /// Learns from the end of a request; `class` is the concurrency of its class, `decision` decisions had been made.
     pub(crate) fn ended(&mut self, delivery: &Delivery, class: u32, now: Time, decision: u64) {
         let in_flight = self.in_flight(now);
-        let pending = self.pending.len();
-        let dispatch = self.pending.settle(delivery.elapsed, now);
-        let load = match dispatch {
-            Some(dispatch) => Load { concurrency: (dispatch.concurrency + pending) as f32 * 0.5, confirmed: true },
+        let load = match self.pending.settle(delivery.elapsed, now) {
+            Some(settled) => Load { concurrency: settled.concurrency, confirmed: true },
             // A host that reports no dispatches is taken to keep as many in flight as was recommended.
             None => Load { concurrency: in_flight.max(1) as f32, confirmed: false },
         };

@@ -2,6 +2,9 @@
 //!
 //! A busy peer is never forgotten while requests run (scenario C13), and a request whose end never arrives is released after a bounded
 //! time instead of pinning the peer for ever (spec §5.3).
+//!
+//! How many requests ran beside one is a mean over its own life, from a running integral of the number in flight: the number at its start or end would be
+//! too high whenever more was just added, and a rate multiplied by it would reward adding more.
 
 use alloc::collections::VecDeque;
 
@@ -22,13 +25,27 @@ pub struct Dispatch {
     /// When it was sent.
     pub at: Time,
     /// How many were in flight to the peer right after it was sent, itself among them.
-    pub concurrency: u32,
+    concurrency: u32,
+    /// The integral when it was sent, request-microseconds.
+    integral: u64,
 }
 
 /// The requests in flight to one peer, oldest first. At most [`MAX_PENDING`]; those older than [`DISPATCH_TTL`] are released.
 #[derive(Clone, Debug, Default)]
 pub struct Pending {
     dispatches: VecDeque<Dispatch>,
+    /// Number in flight, integrated over time, request-microseconds; wraps.
+    integral: u64,
+    integrated_to: Time,
+}
+
+/// What is known of a request that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settled {
+    /// When it was sent.
+    pub at: Time,
+    /// How many requests to the peer were in flight on average while it ran, itself among them, at least 1.
+    pub concurrency: f32,
 }
 
 impl Pending {
@@ -49,15 +66,23 @@ impl Pending {
 
     /// Notes `requests` sent at once.
     pub fn sent(&mut self, requests: u32, now: Time) {
+        self.integrate(now);
         let room = MAX_PENDING - self.dispatches.len();
         let requests = (requests as usize).min(room);
-        let concurrency = (self.dispatches.len() + requests) as u32;
-        self.dispatches.extend(core::iter::repeat_n(Dispatch { at: now, concurrency }, requests));
+        let (concurrency, integral) = ((self.dispatches.len() + requests) as u32, self.integral);
+        self.dispatches.extend(core::iter::repeat_n(Dispatch { at: now, concurrency, integral }, requests));
+    }
+
+    fn integrate(&mut self, now: Time) {
+        let passed = now.since(self.integrated_to).as_micros();
+        self.integral = self.integral.wrapping_add(passed.wrapping_mul(self.dispatches.len() as u64));
+        self.integrated_to = now;
     }
 
     /// Settles the request that ran for `elapsed` until `now`: of those in flight, the one whose start fits best, the oldest among equals.
     /// None where nothing was in flight (a host that does not report what it sends).
-    pub fn settle(&mut self, elapsed: Span, now: Time) -> Option<Dispatch> {
+    pub fn settle(&mut self, elapsed: Span, now: Time) -> Option<Settled> {
+        self.integrate(now);
         let began = now.as_micros().saturating_sub(elapsed.as_micros());
         let mut best: Option<(usize, u64)> = None;
         for (at, dispatch) in self.dispatches.iter().enumerate() {
@@ -66,11 +91,19 @@ impl Pending {
                 best = Some((at, misfit));
             }
         }
-        best.and_then(|(at, _)| self.dispatches.remove(at))
+        let dispatch = best.and_then(|(at, _)| self.dispatches.remove(at))?;
+        let life = now.since(dispatch.at).as_micros();
+        // A clock that stands still integrates nothing; then the number at the start has to do.
+        let concurrency = match life {
+            0 => dispatch.concurrency as f32,
+            _ => self.integral.wrapping_sub(dispatch.integral) as f32 / life as f32,
+        };
+        Some(Settled { at: dispatch.at, concurrency: concurrency.clamp(1.0, MAX_PENDING as f32) })
     }
 
     /// Releases what has outlived [`DISPATCH_TTL`]; a moment in the future (the clock went back) is moved to `now`, so that it ages again.
     pub fn expire(&mut self, now: Time) {
+        self.integrate(now);
         for dispatch in &mut self.dispatches {
             dispatch.at = dispatch.at.min(now);
         }
@@ -116,9 +149,21 @@ mod tests {
         let mut pending = Pending::default();
         pending.sent(1, secs(0));
         pending.sent(2, secs(5));
-        assert_eq!(pending.settle(Span::from_secs(3), secs(8)).unwrap(), Dispatch { at: secs(5), concurrency: 3 });
-        assert_eq!(pending.settle(Span::from_secs(9), secs(9)).unwrap(), Dispatch { at: secs(0), concurrency: 1 });
+        assert_eq!(pending.settle(Span::from_secs(3), secs(8)).unwrap().at, secs(5));
+        assert_eq!(pending.settle(Span::from_secs(9), secs(9)).unwrap().at, secs(0));
         assert_eq!(pending.len(), 1);
+    }
+
+    #[test]
+    fn concurrency_is_the_mean_over_a_requests_own_life() {
+        let mut pending = Pending::default();
+        pending.sent(1, secs(0));
+        pending.sent(7, secs(9));
+        // Alone for nine seconds, one of eight for one second.
+        assert_eq!(pending.settle(Span::from_secs(10), secs(10)).unwrap().concurrency, 1.7);
+        let mut standing = Pending::default();
+        standing.sent(4, secs(5));
+        assert_eq!(standing.settle(Span::from_secs(1), secs(5)).unwrap().concurrency, 4.0);
     }
 
     #[test]

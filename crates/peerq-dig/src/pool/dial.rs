@@ -86,6 +86,8 @@ async fn connect(identity: &Identity, peer: PeerId, addr: SocketAddr) -> Result<
     let socket = Socket::new(tcp);
     let tls = dig_tls::client_config_spki_pinned(identity.cert(), Some(peer), BindingPolicy::Opportunistic)
         .map_err(|error| handshake(std::io::Error::other(error)))?;
+    // Peers are told apart by key; the name only has to be one.
+    let name = ServerName::try_from("peer.dig.invalid").map_err(|error| handshake(std::io::Error::other(error)))?;
     let stream = TlsConnector::from(tls.config)
         .connect(name, BufReader::with_capacity(READ_BUFFER_BYTES, socket.clone()))
         .await
