@@ -299,3 +299,36 @@ fn a22_one_absurd_delivery_does_not_outrank_a_record() {
     world.tell(peer(2), Told { bytes: u64::MAX, ms: 0, rtt_ms: None, ..Told::default() });
     assert_eq!(ids(&world.select([1, 2], 2)), [1, 2]);
 }
+
+#[test]
+fn a_burst_of_ranges_in_flight_that_fail_together_is_one_failure() {
+    // lodestar#9877: the damage of one blip must not grow with the requests in flight.
+    let reliability = |in_flight: u32| {
+        let world = World::new(9877);
+        world.tell_often(1, Told::default(), 20);
+        world.selector.on_dispatch(&peer(1), in_flight);
+        world.clock.advance(2);
+        (0..in_flight).for_each(|_| world.tell(peer(1), Told::failed(FailureReason::Timeout)));
+        assert_eq!(world.known(1).in_flight, 0);
+        world.known(1).reliability.unwrap()
+    };
+    assert_eq!(reliability(1), reliability(64));
+    // One after the other they count one by one.
+    let world = World::new(9877);
+    world.tell_often(1, Told::default(), 20);
+    for _ in 0..4 {
+        world.selector.on_dispatch(&peer(1), 1);
+        world.clock.advance(2);
+        world.tell(peer(1), Told::failed(FailureReason::Timeout));
+    }
+    assert!(world.known(1).reliability.unwrap() < 0.7);
+}
+
+#[test]
+fn a_condemned_peer_is_not_asked_because_the_good_ones_are_busy() {
+    let world = World::new(5);
+    world.tell_often(1, Told::default(), 5);
+    world.tell_often(2, Told::failed(FailureReason::VerificationFailed), 3);
+    world.selector.on_dispatch(&peer(1), 500);
+    assert!(world.select([1, 2], 4).is_empty());
+}

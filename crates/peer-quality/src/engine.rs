@@ -386,8 +386,8 @@ fn decide(quotes: &mut [Quote], work: &Work, into: &mut Advice) {
         plan::place(&proven, work.sources.saturating_sub(tried.len()), work, into);
         into.extend(tried.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
     }
-    if into.is_empty() {
-        // Better a peer of bad repute, one request at a time, than none.
+    if into.is_empty() && admissible == 0 {
+        // Better a peer of bad repute, one request at a time, than none; but not because the good ones are busy.
         let last_resort = quotes.iter().filter(|quote| quote.room > 0).take(work.sources);
         into.extend(last_resort.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
     }

@@ -6,7 +6,7 @@ use crate::estimate::{Delivered, Forecast, Path, Reliability, Saturation, Verdic
 use crate::measure::{Delivery, End, Fault, Pending, Sample};
 use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
-use crate::units::{Slowness, Span, Time};
+use crate::units::{Span, Time};
 
 /// How long a condemned peer rests between trials: the same bound within which every peer is tried again.
 const CONDEMNED_REST: Span = crate::audit::cooling::LONGEST;
@@ -24,6 +24,8 @@ pub(crate) struct Peer {
     pub(crate) connected: bool,
     pub(crate) samples: u64,
     pub(crate) last_end: Option<Time>,
+    /// When a failure was last charged.
+    last_failure: Option<Time>,
     pub(crate) cooling: Cooling,
     /// The last decision that took it; 0 is never.
     pub(crate) last_tried: u64,
@@ -72,7 +74,8 @@ impl Peer {
     /// Learns from the end of a request; `class` is the concurrency of its class, `decision` decisions had been made.
     pub(crate) fn ended(&mut self, delivery: &Delivery, class: u32, now: Time, decision: u64) {
         let in_flight = self.in_flight(now);
-        let load = match self.pending.settle(delivery.elapsed, now) {
+        let settled = self.pending.settle(delivery.elapsed, now);
+        let load = match settled {
             Some(settled) => Load { concurrency: settled.concurrency, confirmed: true },
             // A host that reports no dispatches is taken to keep as many in flight as was recommended.
             None => Load { concurrency: in_flight.max(1) as f32, confirmed: false },
@@ -82,7 +85,13 @@ impl Peer {
             return;
         }
         self.samples = self.samples.saturating_add(1);
-        if let Some(verdict) = verdict_of(delivery.end) {
+        // Requests that were under way when another one failed share its fate: the damage must not grow with their number.
+        let same_incident = settled.zip(self.last_failure).is_some_and(|(settled, failed)| settled.at < failed);
+        let verdict = verdict_of(delivery.end).filter(|verdict| *verdict != Verdict::Failed || !same_incident);
+        if let Some(verdict) = verdict {
+            if verdict == Verdict::Failed {
+                self.last_failure = Some(now);
+            }
             self.reliability.observe(verdict);
             self.cooling = Cooling::after(self.reliability.consecutive_failures(), now, decision);
         }
@@ -94,10 +103,7 @@ impl Peer {
         if let Some(sample) = Sample::of(delivery) {
             self.delivered_body(&sample, load, class);
         } else if let Some(at_least) = Sample::censored(delivery) {
-            let slower = |known: Slowness| at_least.whole() > known;
-            if self.delivered.slowness().is_none_or(slower) {
-                self.delivered.observe(&at_least);
-            }
+            self.delivered.observe_censored(at_least);
         }
         self.forecast = None;
     }

@@ -83,6 +83,13 @@ impl Delivered {
         self.body.observe(sample.body(first_byte_s).secs_per_byte(), weight)
     }
 
+    /// Folds in what a request that ran out of time says at least: it can only make the peer look slower.
+    pub fn observe_censored(&mut self, at_least: Slowness) {
+        if self.slowness().is_none_or(|known| at_least > known) {
+            self.body.observe(at_least.secs_per_byte(), 1.0);
+        }
+    }
+
     /// The slowness of a whole wait, held within [`BELIEVABLE`] of what this peer's record predicts for it: one absurd sample must not pass for a
     /// capacity. Two in a row are a change, and then the record itself follows.
     pub fn believable(&self, sample: &Sample) -> Slowness {
@@ -180,6 +187,20 @@ mod tests {
         let (near, fast) = (near.forecast(&prior), fast.forecast(&prior));
         assert!(near.mean_s(Bytes::new(1_000)) < fast.mean_s(Bytes::new(1_000)));
         assert!(fast.mean_s(Bytes::new(4_000_000)) < near.mean_s(Bytes::new(4_000_000)));
+    }
+
+    #[test]
+    fn running_out_of_time_makes_slower_and_never_faster() {
+        let mut model = Delivered::default();
+        for _ in 0..10 {
+            feed(&mut model, 1_000_000, 1_000, Some(10));
+        }
+        let before = model.slowness().unwrap();
+        model.observe_censored(Slowness::from_bytes_per_sec(50e6));
+        assert_eq!(model.slowness(), Some(before));
+        // A dribble of few bytes is no distance: two in a row and the rate is believed.
+        (0..2).for_each(|_| model.observe_censored(Slowness::from_bytes_per_sec(2e3)));
+        assert!(model.slowness().unwrap().bytes_per_sec() < 3e3);
     }
 
     #[test]

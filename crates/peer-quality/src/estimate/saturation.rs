@@ -1,17 +1,23 @@
 //! The concurrency beyond which a peer's total rate stops rising (EST-10, spec §4.1), learned per peer.
 //!
 //! Congestion control over requests: for each level of concurrency a decayed mean of the total rate that it achieved; the recommendation is the least level
-//! within a few percent of the best. A level that was never tried above the best is tried next (like slow start), and the neighbours of a
+//! whose next one is not worth its requests. A level that was never tried above the best is tried next (like slow start), and the neighbours of a
 //! settled level are tried again now and then, so the recommendation follows a capacity that changes, both ways.
 
 use crate::units::Slowness;
 
 /// The levels tried, roughly in steps of a half: finer tells noise from gain badly, coarser overshoots.
 const LEVELS: [u16; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
-/// A level must bring this much more than a lower one to be worth its requests. Unmeasured heuristic.
-const WORTHWHILE: f32 = 1.05;
+/// A level must bring this much more than a lower one to be worth its requests. Requests beyond the peer's rate only queue, and each
+/// then takes longer: at 1.05 a link of 3 MB/s ends up with eight ranges that take half a second each. Higher leaves distant
+/// peers short of requests. Unmeasured heuristic.
+const WORTHWHILE: f32 = 1.1;
 /// Ends observed at a level before it is judged. More is slower to climb, fewer judges noise.
 const ENDS_TO_JUDGE: u8 = 4;
+/// Weight of the level being tried that a judgement waits for.
+const SEEN_ENOUGH: f32 = 3.0;
+/// After this many ends it is judged all the same: the host may have no use for so many requests.
+const ENDS_TO_GIVE_UP: u8 = 32;
 /// Judgements between two retrials of a neighbour. At four ends each, one in eight keeps retrials near a tenth of all work.
 const JUDGEMENTS_TO_RETRY: u8 = 8;
 /// The longest memory of a level, in ends.
@@ -95,10 +101,9 @@ impl Saturation {
         let level = &mut self.levels[at as usize];
         level.weight = (level.weight + 1.0).min(MEMORY);
         level.rate += (rate - level.rate) / level.weight;
-        if at == self.current || self.levels[self.current as usize].weight >= KNOWN {
-            self.ends += 1;
-        }
-        if self.ends >= ENDS_TO_JUDGE {
+        self.ends += 1;
+        let seen = self.levels[self.current as usize].weight >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
+        if seen || self.ends >= ENDS_TO_GIVE_UP {
             self.ends = 0;
             self.judge();
             if !confirmed {

@@ -79,14 +79,11 @@ impl Sample {
         Some(Sample { first_byte_s, wait_s, bytes: delivery.bytes })
     }
 
-    /// What a request that ran out of time says at least, where some bytes had come: it may raise an estimate, never lower it.
-    pub fn censored(delivery: &Delivery) -> Option<Sample> {
+    /// The slowness that a request which ran out of time shows at least, where some bytes had come (MEAS-10: censored).
+    pub fn censored(delivery: &Delivery) -> Option<Slowness> {
         let overdue = delivery.end == End::Failed(Fault::Timeout);
-        (overdue && delivery.bytes > Bytes::ZERO && delivery.elapsed > RESOLUTION).then(|| Sample {
-            first_byte_s: None,
-            wait_s: delivery.elapsed.as_secs_f64(),
-            bytes: delivery.bytes,
-        })
+        let shown = overdue && delivery.bytes > Bytes::ZERO && delivery.elapsed > RESOLUTION;
+        shown.then(|| Slowness::from_secs_per_byte(delivery.elapsed.as_secs_f64() / delivery.bytes.as_f64()))
     }
 
     /// Slowness of the body alone, given a time to first byte of `first_byte_s` seconds: at least half the resolution is left for it.

@@ -127,7 +127,6 @@ impl Ledger {
         (0..state.ranges.len()).filter(|r| state.ranges[*r].phase == Phase::Pending).collect()
     }
 
-
     /// Peers with ranges in flight, and how many, ordered by peer id.
     pub(super) fn active(&self) -> Vec<(PeerId, usize)> {
         let state = self.lock();
