@@ -21,11 +21,9 @@ pub use manifest::{MAX_CHUNKS, MAX_FILE_BYTES, MAX_MANIFEST_BYTES, MIN_CHUNK_BYT
 /// The store under which every peerq file lives in the DIG key space.
 static STORE: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(b"peerq/1/store").into());
 /// The retrieval key of a file's bytes.
-static CONTENT_KEY: LazyLock<[u8; 32]> =
-    LazyLock::new(|| Sha256::digest(b"peerq/1/content").into());
+static CONTENT_KEY: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(b"peerq/1/content").into());
 /// The retrieval key of a file's manifest.
-static MANIFEST_KEY: LazyLock<[u8; 32]> =
-    LazyLock::new(|| Sha256::digest(b"peerq/1/manifest").into());
+static MANIFEST_KEY: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(b"peerq/1/manifest").into());
 
 /// The name of a file: 32 bytes that commit to every byte of it. Text form: 64 lower-case hex digits.
 ///
@@ -52,9 +50,7 @@ pub enum Resource {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileIdError {
     /// The text has the wrong length.
-    #[error(
-        "a content id has 64 hex digits, this has {0} characters; copy the id that `peerq serve` printed"
-    )]
+    #[error("a content id has 64 hex digits, this has {0} characters; copy the id that `peerq serve` printed")]
     Length(usize),
     /// The text holds something that is not a hex digit.
     #[error("a content id has hex digits only; copy the id that `peerq serve` printed")]
@@ -85,11 +81,7 @@ impl FileId {
     /// The file and the resource that `content` names, or `None` if it is none of peerq's.
     pub fn of_content(content: &ContentId) -> Option<(FileId, Resource)> {
         match content {
-            ContentId::Resource {
-                store_id,
-                root,
-                retrieval_key,
-            } if store_id == &*STORE => {
+            ContentId::Resource { store_id, root, retrieval_key } if store_id == &*STORE => {
                 Resource::of_key(retrieval_key).map(|resource| (FileId(*root), resource))
             }
             _ => None,
@@ -97,11 +89,7 @@ impl FileId {
     }
 
     /// The same from the hex fields of a range request or availability item, which come from the network.
-    pub(crate) fn of_wire(
-        store: &str,
-        root: Option<&str>,
-        key: Option<&str>,
-    ) -> Option<(FileId, Resource)> {
+    pub(crate) fn of_wire(store: &str, root: Option<&str>, key: Option<&str>) -> Option<(FileId, Resource)> {
         let (store, root, key) = (hex32(store)?, hex32(root?)?, hex32(key?)?);
         FileId::of_content(&ContentId::resource(store, root, key))
     }
@@ -161,19 +149,10 @@ mod tests {
     #[test]
     fn an_id_names_two_resources_that_lead_back_to_it() {
         let id = FileId([7; 32]);
-        assert_eq!(
-            FileId::of_content(&id.content()),
-            Some((id, Resource::Content))
-        );
-        assert_eq!(
-            FileId::of_content(&id.manifest_content()),
-            Some((id, Resource::Manifest))
-        );
+        assert_eq!(FileId::of_content(&id.content()), Some((id, Resource::Content)));
+        assert_eq!(FileId::of_content(&id.manifest_content()), Some((id, Resource::Manifest)));
         assert_ne!(id.content().to_key(), id.manifest_content().to_key());
-        assert_eq!(
-            FileId::of_content(&ContentId::resource([0; 32], [7; 32], [0; 32])),
-            None
-        );
+        assert_eq!(FileId::of_content(&ContentId::resource([0; 32], [7; 32], [0; 32])), None);
         assert_eq!(FileId::of_content(&ContentId::root(*STORE, [7; 32])), None);
     }
 

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dig_dht::{
-    BootstrapPeer, Contact, ContentId, DhtConfig, DhtError, DhtRequest, DhtResponse, DhtService,
-    DhtTransport, Key, ProviderRecord,
+    BootstrapPeer, Contact, ContentId, DhtConfig, DhtError, DhtRequest, DhtResponse, DhtService, DhtTransport, Key,
+    ProviderRecord,
 };
 use dig_nat::PeerId;
 use futures::stream::{self, StreamExt};
@@ -81,19 +81,8 @@ impl Discovery {
         let config = DhtConfig::default();
         let transport = Arc::new(PoolTransport::new(pool, config.rpc_timeout));
         let addresses = advertised.map(candidate).into_iter().collect();
-        let dht = DhtService::new(
-            local,
-            addresses,
-            config,
-            Arc::clone(&transport) as Arc<dyn DhtTransport>,
-        );
-        Arc::new(Discovery {
-            dht,
-            transport,
-            local,
-            advertised,
-            bootstrap: Mutex::default(),
-        })
+        let dht = DhtService::new(local, addresses, config, Arc::clone(&transport) as Arc<dyn DhtTransport>);
+        Arc::new(Discovery { dht, transport, local, advertised, bootstrap: Mutex::default() })
     }
 
     /// Joins the DHT through `peers`. Returns how many nodes are known now. May be called again.
@@ -102,25 +91,15 @@ impl Discovery {
     /// [`DiscoveryError::NoBootstrap`] if `peers` are there and none of them answers.
     pub async fn bootstrap(&self, peers: &[PeerAddr]) -> Result<usize, DiscoveryError> {
         {
-            let mut known = self
-                .bootstrap
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            let new: Vec<_> = peers
-                .iter()
-                .filter(|peer| !known.contains(peer))
-                .copied()
-                .collect();
+            let mut known = self.bootstrap.lock().unwrap_or_else(PoisonError::into_inner);
+            let new: Vec<_> = peers.iter().filter(|peer| !known.contains(peer)).copied().collect();
             let room = BOOTSTRAP_MAX.saturating_sub(known.len());
             known.extend(new.into_iter().take(room));
         }
         let seeds: Vec<_> = peers
             .iter()
             .filter(|peer| peer.peer_id != self.local)
-            .map(|peer| BootstrapPeer {
-                peer_id: peer.peer_id,
-                addresses: vec![candidate(peer.addr)],
-            })
+            .map(|peer| BootstrapPeer { peer_id: peer.peer_id, addresses: vec![candidate(peer.addr)] })
             .collect();
         self.dht.bootstrap(&seeds).await?;
         let failed = self.drop_failed().await;
@@ -130,14 +109,10 @@ impl Discovery {
                 Some(why) => (*peer, why.clone()),
                 None => (*peer, "it does not answer".to_owned()),
             };
-            return Err(DiscoveryError::NoBootstrap(
-                peers.iter().map(reason).collect(),
-            ));
+            return Err(DiscoveryError::NoBootstrap(peers.iter().map(reason).collect()));
         }
         if self.advertised.is_some() {
-            self.dht
-                .announce_provider(&ContentId::root(PRESENCE, *self.local.as_bytes()))
-                .await?;
+            self.dht.announce_provider(&ContentId::root(PRESENCE, *self.local.as_bytes())).await?;
             self.drop_failed().await;
         }
         Ok(self.dht.routing_len().await)
@@ -177,10 +152,7 @@ impl Discovery {
         if let DhtRequest::AddProvider { record } = &request
             && record.provider_peer_id() != Some(*caller)
         {
-            return DhtResponse::Error {
-                code: 4,
-                message: "a peer announces itself only".to_owned(),
-            };
+            return DhtResponse::Error { code: 4, message: "a peer announces itself only".to_owned() };
         }
         // The caller is not passed on: all that is known of it is the port it called from, which nobody can dial, and a
         // client is no part of the DHT. Serving nodes make themselves known by what they announce.
@@ -189,44 +161,25 @@ impl Discovery {
 
     /// Asks the closest nodes known for what the lookup, which stops early, did not hear.
     async fn ask_wide(&self, key: &Key) -> Vec<ProviderRecord> {
-        let from = Contact::new(
-            &self.local,
-            self.advertised.map(candidate).into_iter().collect(),
-        );
-        let request = DhtRequest::FindProviders {
-            content_key: key.to_hex(),
-        };
+        let from = Contact::new(&self.local, self.advertised.map(candidate).into_iter().collect());
+        let request = DhtRequest::FindProviders { content_key: key.to_hex() };
         let closest = self.dht.known_closest(key).await.into_iter().take(WIDE_ASK);
         let asking = closest.map(|contact| {
-            let (transport, from, request) =
-                (Arc::clone(&self.transport), from.clone(), request.clone());
+            let (transport, from, request) = (Arc::clone(&self.transport), from.clone(), request.clone());
             async move { transport.rpc(&from, &contact, &request).await }
         });
-        let answers: Vec<_> = stream::iter(asking)
-            .buffer_unordered(WIDE_ASK)
-            .collect()
-            .await;
+        let answers: Vec<_> = stream::iter(asking).buffer_unordered(WIDE_ASK).collect().await;
         let records = |answer| match answer {
             Ok(DhtResponse::Providers { providers, .. }) => providers,
             _ => Vec::new(),
         };
-        answers
-            .into_iter()
-            .flat_map(|answer| records(answer).into_iter().take(HOLDERS_MAX))
-            .collect()
+        answers.into_iter().flat_map(|answer| records(answer).into_iter().take(HOLDERS_MAX)).collect()
     }
 
     /// Joins again through the bootstrap peers if every other node is gone.
     async fn rejoin_if_alone(&self) {
-        let known = self
-            .bootstrap
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if !known.is_empty()
-            && self.dht.routing_len().await == 0
-            && Box::pin(self.bootstrap(&known)).await.is_err()
-        {
+        let known = self.bootstrap.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if !known.is_empty() && self.dht.routing_len().await == 0 && Box::pin(self.bootstrap(&known)).await.is_err() {
             tracing::debug!("no bootstrap peer answers");
         }
     }
@@ -265,7 +218,5 @@ pub(crate) async fn maintain(discovery: Arc<Discovery>, mut stop: watch::Receive
 }
 
 fn unix_now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |elapsed| elapsed.as_secs())
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }

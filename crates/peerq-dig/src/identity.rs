@@ -12,15 +12,12 @@ use dig_nat::PeerId;
 use dig_tls::binding::{DIG_BLS_BINDING_OID, binding_message, encode_binding_extension_value};
 use dig_tls::bls::{SecretKey, public_key_bytes, sign_message};
 use dig_tls::{DigTlsError, NodeCert};
-use rcgen::{
-    CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose,
-};
+use rcgen::{CertificateParams, CustomExtension, DnType, ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose};
 use sha2::{Digest, Sha256};
 
 /// An Ed25519 private key in PKCS #8 (RFC 8410 section 7) is this prefix and the 32 bytes of the key.
-const ED25519_PKCS8_PREFIX: [u8; 16] = [
-    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
-];
+const ED25519_PKCS8_PREFIX: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
 
 /// The name in every DIG certificate; peers are told apart by key, not by name.
 const CERTIFICATE_NAME: &str = "peer.dig";
@@ -50,9 +47,7 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`] if there is no randomness or no certificate can be made.
     pub fn generate() -> Result<Identity, IdentityError> {
-        Ok(Identity {
-            cert: Arc::new(NodeCert::generate_signed(&random_secret()?)?),
-        })
+        Ok(Identity { cert: Arc::new(NodeCert::generate_signed(&random_secret()?)?) })
     }
 
     /// The identity stored in `directory`, which is made and filled if it has none. Blocks.
@@ -60,9 +55,7 @@ impl Identity {
     /// # Errors
     /// [`IdentityError`] if the directory cannot be read or written, or holds something else.
     pub fn load_or_create(directory: impl AsRef<Path>) -> Result<Identity, IdentityError> {
-        Ok(Identity {
-            cert: Arc::new(NodeCert::load_or_generate(directory, &random_secret()?)?),
-        })
+        Ok(Identity { cert: Arc::new(NodeCert::load_or_generate(directory, &random_secret()?)?) })
     }
 
     /// The identity of a seed: same seed, same peer id. For swarms and tests; whoever knows the seed is this peer.
@@ -78,19 +71,12 @@ impl Identity {
     /// # Errors
     /// [`IdentityError::Seeded`] if the certificate cannot be made; no seed is known for which this happens.
     pub fn from_seed(seed: &[u8]) -> Result<Identity, IdentityError> {
-        let secret = |label: &[u8]| -> [u8; 32] {
-            Sha256::new_with_prefix(label)
-                .chain_update(seed)
-                .finalize()
-                .into()
-        };
+        let secret = |label: &[u8]| -> [u8; 32] { Sha256::new_with_prefix(label).chain_update(seed).finalize().into() };
         let pkcs8 = [&ED25519_PKCS8_PREFIX[..], &secret(b"peerq/1/tls")].concat();
         let key = KeyPair::try_from(pkcs8)?;
         let bls = SecretKey::from_seed(&secret(b"peerq/1/bls"));
         let cert = sign(&key, &bls)?;
-        Ok(Identity {
-            cert: Arc::new(NodeCert::from_pem(&cert.pem(), &key.serialize_pem())?),
-        })
+        Ok(Identity { cert: Arc::new(NodeCert::from_pem(&cert.pem(), &key.serialize_pem())?) })
     }
 
     /// The peer id others have to ask for.
@@ -106,9 +92,7 @@ impl Identity {
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Identity")
-            .field(&self.peer_id().to_hex())
-            .finish()
+        f.debug_tuple("Identity").field(&self.peer_id().to_hex()).finish()
     }
 }
 
@@ -122,25 +106,17 @@ fn random_secret() -> Result<SecretKey, IdentityError> {
 /// connection, bound to the BLS key. Valid for rcgen's default span, since a swarm must not depend on the clock.
 fn sign(key: &KeyPair, bls: &SecretKey) -> Result<rcgen::Certificate, IdentityError> {
     let authority_key = KeyPair::from_pem(dig_tls::ca::DIG_CA_KEY_PEM)?;
-    let authority = CertificateParams::from_ca_cert_pem(dig_tls::ca::DIG_CA_CERT_PEM)?
-        .self_signed(&authority_key)?;
+    let authority = CertificateParams::from_ca_cert_pem(dig_tls::ca::DIG_CA_CERT_PEM)?.self_signed(&authority_key)?;
 
     let mut params = CertificateParams::new([CERTIFICATE_NAME.to_owned()])?;
-    params
-        .distinguished_name
-        .push(DnType::CommonName, CERTIFICATE_NAME);
+    params.distinguished_name.push(DnType::CommonName, CERTIFICATE_NAME);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-    params.extended_key_usages = vec![
-        ExtendedKeyUsagePurpose::ServerAuth,
-        ExtendedKeyUsagePurpose::ClientAuth,
-    ];
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     let signature = sign_message(bls, &binding_message(&key.public_key_der()));
-    params
-        .custom_extensions
-        .push(CustomExtension::from_oid_content(
-            DIG_BLS_BINDING_OID,
-            encode_binding_extension_value(&public_key_bytes(bls), &signature),
-        ));
+    params.custom_extensions.push(CustomExtension::from_oid_content(
+        DIG_BLS_BINDING_OID,
+        encode_binding_extension_value(&public_key_bytes(bls), &signature),
+    ));
     Ok(params.signed_by(key, &authority, &authority_key)?)
 }
 
@@ -153,24 +129,14 @@ mod tests {
     #[test]
     fn a_seeded_identity_is_bound_to_its_key_like_any_other() {
         let identity = Identity::from_seed(b"seed").unwrap();
-        assert!(matches!(
-            verify_binding_from_leaf_cert(identity.cert().cert_der()),
-            BindingOutcome::Bound { .. }
-        ));
+        assert!(matches!(verify_binding_from_leaf_cert(identity.cert().cert_der()), BindingOutcome::Bound { .. }));
     }
 
     #[test]
     fn a_stored_identity_is_the_same_peer_after_a_restart() {
         let directory = tempfile::tempdir().unwrap();
-        let first = Identity::load_or_create(directory.path())
-            .unwrap()
-            .peer_id();
-        assert_eq!(
-            Identity::load_or_create(directory.path())
-                .unwrap()
-                .peer_id(),
-            first
-        );
+        let first = Identity::load_or_create(directory.path()).unwrap().peer_id();
+        assert_eq!(Identity::load_or_create(directory.path()).unwrap().peer_id(), first);
         assert_ne!(Identity::generate().unwrap().peer_id(), first);
     }
 }

@@ -58,9 +58,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(shape: LinkShape) -> Link {
         let lane = || Arc::new(Lane::new(shape.rate_bytes_per_s, shape.delay));
-        Link {
-            lanes: shape.is_shaped().then(|| (lane(), lane())),
-        }
+        Link { lanes: shape.is_shaped().then(|| (lane(), lane())) }
     }
 
     /// Puts the link in front of `tcp`. The switch cuts the connection at once, whatever is still under way.
@@ -115,11 +113,7 @@ impl fmt::Debug for LinkStream {
 }
 
 impl AsyncRead for LinkStream {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
             Kind::Plain(io) => Pin::new(io).poll_read(cx, buffer),
             Kind::Shaped(io) => Pin::new(io).poll_read(cx, buffer),
@@ -128,11 +122,7 @@ impl AsyncRead for LinkStream {
 }
 
 impl AsyncWrite for LinkStream {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().0 {
             Kind::Plain(io) => Pin::new(io).poll_write(cx, bytes),
             Kind::Shaped(io) => Pin::new(io).poll_write(cx, bytes),

@@ -84,10 +84,7 @@ impl Node {
 
     /// What others need in order to talk to it.
     pub fn peer_addr(&self) -> PeerAddr {
-        PeerAddr {
-            addr: self.advertised,
-            peer_id: self.peer_id(),
-        }
+        PeerAddr { addr: self.advertised, peer_id: self.peer_id() }
     }
 
     /// The files it serves, by id.
@@ -144,10 +141,7 @@ impl Drop for Node {
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node")
-            .field("peer", &self.peer_addr().to_string())
-            .field("files", &self.files())
-            .finish()
+        f.debug_struct("Node").field("peer", &self.peer_addr().to_string()).field("files", &self.files()).finish()
     }
 }
 
@@ -161,10 +155,7 @@ struct Switches {
 
 impl Switches {
     fn new() -> Switches {
-        Switches {
-            next: AtomicU64::new(0),
-            open: Mutex::new(Some(HashMap::new())),
-        }
+        Switches { next: AtomicU64::new(0), open: Mutex::new(Some(HashMap::new())) }
     }
 
     fn add(&self, switch: Switch) -> Registered<'_> {
@@ -173,11 +164,7 @@ impl Switches {
             Some(open) => drop(open.insert(key, switch.clone())),
             None => switch.cut(),
         }
-        Registered {
-            switches: self,
-            key,
-            cut: Some(switch),
-        }
+        Registered { switches: self, key, cut: Some(switch) }
     }
 
     fn cut_all(&self) {

@@ -32,9 +32,7 @@ pub enum PeerAddrError {
     #[error("`{0}` lacks a peer id; write ADDRESS:PORT#PEER_ID as `peerq serve` prints it")]
     NoPeerId(String),
     /// What is before the `#` is no socket address.
-    #[error(
-        "`{0}` is no address; write an IP address and a port, such as 127.0.0.1:4100 or [::1]:4100"
-    )]
+    #[error("`{0}` is no address; write an IP address and a port, such as 127.0.0.1:4100 or [::1]:4100")]
     Address(String),
     /// What is after the `#` is no peer id.
     #[error("`{0}` is no peer id; a peer id has 64 hex digits")]
@@ -51,16 +49,10 @@ impl FromStr for PeerAddr {
     type Err = PeerAddrError;
 
     fn from_str(text: &str) -> Result<Self, PeerAddrError> {
-        let (addr, peer_id) = text
-            .trim()
-            .split_once('#')
-            .ok_or_else(|| PeerAddrError::NoPeerId(text.to_owned()))?;
+        let (addr, peer_id) = text.trim().split_once('#').ok_or_else(|| PeerAddrError::NoPeerId(text.to_owned()))?;
         Ok(PeerAddr {
-            addr: addr
-                .parse()
-                .map_err(|_| PeerAddrError::Address(addr.to_owned()))?,
-            peer_id: PeerId::from_hex(peer_id)
-                .ok_or_else(|| PeerAddrError::PeerId(peer_id.to_owned()))?,
+            addr: addr.parse().map_err(|_| PeerAddrError::Address(addr.to_owned()))?,
+            peer_id: PeerId::from_hex(peer_id).ok_or_else(|| PeerAddrError::PeerId(peer_id.to_owned()))?,
         })
     }
 }
@@ -73,30 +65,12 @@ mod tests {
     fn a_bad_peer_says_which_half_is_bad() {
         let id = "ab".repeat(32);
         for (text, expected) in [
-            (
-                "127.0.0.1:1".to_owned(),
-                PeerAddrError::NoPeerId("127.0.0.1:1".to_owned()),
-            ),
-            (
-                format!("localhost#{id}"),
-                PeerAddrError::Address("localhost".to_owned()),
-            ),
-            (
-                format!("127.0.0.1#{id}"),
-                PeerAddrError::Address("127.0.0.1".to_owned()),
-            ),
-            (
-                format!("127.0.0.1:70000#{id}"),
-                PeerAddrError::Address("127.0.0.1:70000".to_owned()),
-            ),
-            (
-                "127.0.0.1:1#ab".to_owned(),
-                PeerAddrError::PeerId("ab".to_owned()),
-            ),
-            (
-                format!("127.0.0.1:1#{}", "zz".repeat(32)),
-                PeerAddrError::PeerId("zz".repeat(32)),
-            ),
+            ("127.0.0.1:1".to_owned(), PeerAddrError::NoPeerId("127.0.0.1:1".to_owned())),
+            (format!("localhost#{id}"), PeerAddrError::Address("localhost".to_owned())),
+            (format!("127.0.0.1#{id}"), PeerAddrError::Address("127.0.0.1".to_owned())),
+            (format!("127.0.0.1:70000#{id}"), PeerAddrError::Address("127.0.0.1:70000".to_owned())),
+            ("127.0.0.1:1#ab".to_owned(), PeerAddrError::PeerId("ab".to_owned())),
+            (format!("127.0.0.1:1#{}", "zz".repeat(32)), PeerAddrError::PeerId("zz".repeat(32))),
         ] {
             assert_eq!(text.parse::<PeerAddr>(), Err(expected));
         }

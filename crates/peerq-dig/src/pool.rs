@@ -16,8 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dig_nat::mux::{
-    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession,
-    PeerStream, RangeRequest,
+    AvailabilityItem, AvailabilityRequest, AvailabilityResponse, ClosedHandle, PeerSession, PeerStream, RangeRequest,
 };
 use dig_nat::{PeerId, TraversalKind};
 use tokio::io::AsyncWriteExt;
@@ -116,11 +115,7 @@ impl Pool {
     ///
     /// # Errors
     /// A [`PoolError`], which says whether the address, the peer or we are at fault.
-    pub async fn open_stream(
-        self: &Arc<Self>,
-        peer: &PeerId,
-        addrs: &[SocketAddr],
-    ) -> Result<PeerStream, PoolError> {
+    pub async fn open_stream(self: &Arc<Self>, peer: &PeerId, addrs: &[SocketAddr]) -> Result<PeerStream, PoolError> {
         let connection = self.connection(peer, addrs).await?;
         match self.open_on(peer, &connection).await {
             Ok(stream) => Ok(stream),
@@ -143,9 +138,7 @@ impl Pool {
         request: &RangeRequest,
     ) -> Result<PeerStream, PoolError> {
         let stream = self.open_stream(peer, addrs).await?;
-        let message = request
-            .encode()
-            .map_err(|error| PoolError::session(peer, error))?;
+        let message = request.encode().map_err(|error| PoolError::session(peer, error))?;
         self.send(peer, stream, &message).await
     }
 
@@ -163,29 +156,23 @@ impl Pool {
     ) -> Result<AvailabilityResponse, PoolError> {
         let asked = items.len();
         let query = async {
-            let message = AvailabilityRequest::new(items)
-                .encode()
-                .map_err(|error| PoolError::session(peer, error))?;
+            let message = AvailabilityRequest::new(items).encode().map_err(|error| PoolError::session(peer, error))?;
             let stream = self.open_stream(peer, addrs).await?;
             let mut stream = self.send(peer, stream, &message).await?;
-            let answer = AvailabilityResponse::decode(&mut stream)
-                .await
-                .map_err(|error| PoolError::session(peer, error))?;
+            let answer =
+                AvailabilityResponse::decode(&mut stream).await.map_err(|error| PoolError::session(peer, error))?;
             match answer.items.len() {
                 answered if answered == asked => Ok(answer),
-                answered => Err(PoolError::session(
-                    peer,
-                    io::Error::other(format!("{answered} answers to {asked} items")),
-                )),
+                answered => {
+                    Err(PoolError::session(peer, io::Error::other(format!("{answered} answers to {asked} items"))))
+                }
             }
         };
-        tokio::time::timeout(timeout, query)
-            .await
-            .unwrap_or(Err(PoolError::Timeout {
-                peer: *peer,
-                doing: "answering an availability query",
-                after: timeout,
-            }))
+        tokio::time::timeout(timeout, query).await.unwrap_or(Err(PoolError::Timeout {
+            peer: *peer,
+            doing: "answering an availability query",
+            after: timeout,
+        }))
     }
 
     /// Closes the connection to `peer`, if there is one; the next call dials anew. For callers that know better than
@@ -198,35 +185,22 @@ impl Pool {
         self.remove(peer, serial);
     }
 
-    async fn send(
-        &self,
-        peer: &PeerId,
-        mut stream: PeerStream,
-        message: &[u8],
-    ) -> Result<PeerStream, PoolError> {
+    async fn send(&self, peer: &PeerId, mut stream: PeerStream, message: &[u8]) -> Result<PeerStream, PoolError> {
         let sending = async {
             stream.write_all(message).await?;
             stream.flush().await
         };
-        sending
-            .await
-            .map_err(|error| PoolError::session(peer, error))?;
+        sending.await.map_err(|error| PoolError::session(peer, error))?;
         Ok(stream)
     }
 
-    async fn open_on(
-        &self,
-        peer: &PeerId,
-        connection: &Connection,
-    ) -> Result<PeerStream, PoolError> {
+    async fn open_on(&self, peer: &PeerId, connection: &Connection) -> Result<PeerStream, PoolError> {
         let opening = async { connection.session.lock().await.open_stream().await };
         let result = match tokio::time::timeout(self.config.open_timeout, opening).await {
             Ok(opened) => opened.map_err(|error| PoolError::session(peer, error)),
-            Err(_) => Err(PoolError::Timeout {
-                peer: *peer,
-                doing: "opening a stream",
-                after: self.config.open_timeout,
-            }),
+            Err(_) => {
+                Err(PoolError::Timeout { peer: *peer, doing: "opening a stream", after: self.config.open_timeout })
+            }
         };
         match &result {
             Ok(_) => connection.last_used.store(self.tick(), Ordering::Relaxed),
@@ -259,19 +233,11 @@ impl Pool {
         match outcome.wait_for(Option::is_some).await.as_deref() {
             Ok(Some(outcome)) => outcome.clone(),
             // The dialling task is gone without a word: the runtime shuts down.
-            _ => Err(PoolError::session(
-                peer,
-                io::Error::other("the dial was abandoned"),
-            )),
+            _ => Err(PoolError::session(peer, io::Error::other("the dial was abandoned"))),
         }
     }
 
-    async fn dial(
-        self: Arc<Self>,
-        peer: PeerId,
-        addrs: Vec<SocketAddr>,
-        outcome: watch::Sender<Option<DialOutcome>>,
-    ) {
+    async fn dial(self: Arc<Self>, peer: PeerId, addrs: Vec<SocketAddr>, outcome: watch::Sender<Option<DialOutcome>>) {
         let permit = self.dials.acquire().await;
         let dialled = dial::dial(&self.identity, peer, &addrs, self.config.connect_timeout).await;
         drop(permit);
@@ -283,11 +249,7 @@ impl Pool {
     }
 
     fn admit(self: &Arc<Self>, peer: PeerId, dialled: Dialled) -> Arc<Connection> {
-        let Dialled {
-            addr,
-            socket,
-            session,
-        } = dialled;
+        let Dialled { addr, socket, session } = dialled;
         let closed = session.closed_handle();
         let serial = self.tick();
         let connection = Arc::new(Connection {
@@ -301,17 +263,11 @@ impl Pool {
         let (superseded, surplus) = {
             let mut slots = self.slots();
             let superseded = slots.insert(peer, Slot::Open(Arc::clone(&connection)));
-            (
-                superseded,
-                least_recently_used(&slots, self.config.max_connections.max(1)),
-            )
+            (superseded, least_recently_used(&slots, self.config.max_connections.max(1)))
         };
         drop(superseded); // The dial in progress, or a dead connection that was not noticed yet.
         self.notify(PoolNotice::Added { peer, addr });
-        self.notify(PoolNotice::Class {
-            peer,
-            kind: TraversalKind::Direct,
-        });
+        self.notify(PoolNotice::Class { peer, kind: TraversalKind::Direct });
         if let Some((peer, serial)) = surplus {
             self.remove(&peer, serial);
         }
@@ -357,18 +313,12 @@ impl Pool {
 /// The open connection that was used longest ago, if there are more than `limit`.
 fn least_recently_used(slots: &HashMap<PeerId, Slot>, limit: usize) -> Option<(PeerId, u64)> {
     let open = slots.iter().filter_map(|(peer, slot)| match slot {
-        Slot::Open(connection) => Some((
-            connection.last_used.load(Ordering::Relaxed),
-            *peer,
-            connection.serial,
-        )),
+        Slot::Open(connection) => Some((connection.last_used.load(Ordering::Relaxed), *peer, connection.serial)),
         Slot::Dialing(_) => None,
     });
     let open: Vec<_> = open.collect();
     if open.len() <= limit {
         return None;
     }
-    open.into_iter()
-        .min_by_key(|(used, ..)| *used)
-        .map(|(_, peer, serial)| (peer, serial))
+    open.into_iter().min_by_key(|(used, ..)| *used).map(|(_, peer, serial)| (peer, serial))
 }

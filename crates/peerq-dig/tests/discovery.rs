@@ -18,9 +18,7 @@ async fn swarm(names: &[&str], file: &TestFile) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     for name in names {
         let through = nodes.first().map(Node::peer_addr).into_iter().collect();
-        let node = node(name)
-            .share_prepared(file.file.path(), Arc::clone(&file.manifest))
-            .bootstrap(through);
+        let node = node(name).share_prepared(file.file.path(), Arc::clone(&file.manifest)).bootstrap(through);
         nodes.push(node.start().await.unwrap());
     }
     nodes
@@ -34,13 +32,7 @@ async fn client(pool: &Arc<Pool>, through: &Node) -> Arc<Discovery> {
 
 fn found(records: &[ProviderRecord]) -> Vec<PeerAddr> {
     let addr = |record: &ProviderRecord| socket_addrs(record)[0];
-    records
-        .iter()
-        .map(|record| PeerAddr {
-            addr: addr(record),
-            peer_id: record.provider_peer_id().unwrap(),
-        })
-        .collect()
+    records.iter().map(|record| PeerAddr { addr: addr(record), peer_id: record.provider_peer_id().unwrap() }).collect()
 }
 
 fn sorted(nodes: &[&Node]) -> Vec<PeerAddr> {
@@ -62,16 +54,9 @@ async fn four_nodes_find_each_other_and_a_client_finds_the_holders_in_order() {
     for _ in 0..5 {
         assert_eq!(found(&discovery.find(&file.id()).await.unwrap()), expected);
     }
-    assert_eq!(
-        discovery.find(&FileId::from_bytes([1; 32])).await.unwrap(),
-        []
-    );
+    assert_eq!(discovery.find(&FileId::from_bytes([1; 32])).await.unwrap(), []);
     let others = found(&nodes[1].discovery().find(&file.id()).await.unwrap());
-    assert_eq!(
-        others,
-        sorted(&[&nodes[2], &nodes[3]]),
-        "a node does not find itself"
-    );
+    assert_eq!(others, sorted(&[&nodes[2], &nodes[3]]), "a node does not find itself");
 }
 
 /// The DHT's own cache would answer with the holders of a quarter of an hour ago.
@@ -82,15 +67,9 @@ async fn a_holder_that_announces_later_is_found_by_the_next_question() {
     nodes[1].announce().await.unwrap();
     let pool = pool("client");
     let discovery = client(&pool, &nodes[0]).await;
-    assert_eq!(
-        found(&discovery.find(&file.id()).await.unwrap()),
-        sorted(&[&nodes[1]])
-    );
+    assert_eq!(found(&discovery.find(&file.id()).await.unwrap()), sorted(&[&nodes[1]]));
     nodes[2].announce().await.unwrap();
-    assert_eq!(
-        found(&discovery.find(&file.id()).await.unwrap()),
-        sorted(&[&nodes[1], &nodes[2]])
-    );
+    assert_eq!(found(&discovery.find(&file.id()).await.unwrap()), sorted(&[&nodes[1], &nodes[2]]));
 }
 
 #[tokio::test]
@@ -101,17 +80,12 @@ async fn a_client_is_told_to_nobody_and_cannot_announce() {
     let pool = pool("client");
     let discovery = client(&pool, &nodes[0]).await;
     discovery.find(&file.id()).await.unwrap();
-    assert!(matches!(
-        discovery.announce(&file.id()).await,
-        Err(DiscoveryError::NotServing)
-    ));
+    assert!(matches!(discovery.announce(&file.id()).await, Err(DiscoveryError::NotServing)));
 
     let me = pool.identity().peer_id().to_hex();
     for node in &nodes {
         let question = DhtRequest::FindNode { target: me.clone() };
-        let DhtResponse::Nodes { nodes } = ask(&pool, node, &question).await else {
-            panic!("no nodes")
-        };
+        let DhtResponse::Nodes { nodes } = ask(&pool, node, &question).await else { panic!("no nodes") };
         assert!(nodes.iter().all(|contact| contact.peer_id != me));
     }
 }
@@ -126,14 +100,7 @@ async fn nobody_can_announce_someone_else() {
     let record = ProviderRecord::new(&key, &identity("victim").peer_id(), address, u64::MAX);
     let answer = ask(&pool, &nodes[0], &DhtRequest::AddProvider { record }).await;
     assert!(matches!(answer, DhtResponse::Error { .. }), "{answer:?}");
-    assert_eq!(
-        client(&pool, &nodes[0])
-            .await
-            .find(&file.id())
-            .await
-            .unwrap(),
-        []
-    );
+    assert_eq!(client(&pool, &nodes[0]).await.find(&file.id()).await.unwrap(), []);
 }
 
 async fn ask(pool: &Arc<Pool>, node: &Node, request: &DhtRequest) -> DhtResponse {
@@ -148,26 +115,13 @@ async fn ask(pool: &Arc<Pool>, node: &Node, request: &DhtRequest) -> DhtResponse
 async fn a_bootstrap_peer_that_is_not_there_or_is_another_is_named_with_the_reason() {
     let file = file(10);
     let nodes = swarm(&["a"], &file).await;
-    let wrong = PeerAddr {
-        peer_id: identity("other").peer_id(),
-        ..nodes[0].peer_addr()
-    };
-    let error = Discovery::client(pool("client"))
-        .bootstrap(&[wrong])
-        .await
-        .unwrap_err();
+    let wrong = PeerAddr { peer_id: identity("other").peer_id(), ..nodes[0].peer_addr() };
+    let error = Discovery::client(pool("client")).bootstrap(&[wrong]).await.unwrap_err();
     assert!(error.to_string().contains("answers as peer"), "{error}");
     let error = node("b").bootstrap(vec![wrong]).start().await.unwrap_err();
     assert!(error.to_string().contains(&wrong.to_string()), "{error}");
     let both = [wrong, nodes[0].peer_addr()];
-    assert_eq!(
-        Discovery::client(pool("client"))
-            .bootstrap(&both)
-            .await
-            .unwrap(),
-        1,
-        "one of two is enough"
-    );
+    assert_eq!(Discovery::client(pool("client")).bootstrap(&both).await.unwrap(), 1, "one of two is enough");
 }
 
 #[tokio::test]
@@ -183,22 +137,14 @@ async fn dead_nodes_are_forgotten_and_the_living_still_found() {
     let dead = nodes.remove(2);
     dead.shutdown().await;
     let still = found(&discovery.find(&file.id()).await.unwrap());
-    assert!(
-        sorted(&[&nodes[0], &nodes[1]])
-            .iter()
-            .all(|peer| still.contains(peer))
-    );
+    assert!(sorted(&[&nodes[0], &nodes[1]]).iter().all(|peer| still.contains(peer)));
 }
 
 #[tokio::test]
 async fn a_download_needs_no_more_than_the_id_and_one_node_that_knows_others() {
     let file = file(600_000);
     let nodes = swarm(&["a", "b", "c"], &file).await;
-    let bystander = node("bystander")
-        .bootstrap(vec![nodes[0].peer_addr()])
-        .start()
-        .await
-        .unwrap();
+    let bystander = node("bystander").bootstrap(vec![nodes[0].peer_addr()]).start().await.unwrap();
     for node in &nodes {
         node.announce().await.unwrap();
     }
@@ -208,9 +154,7 @@ async fn a_download_needs_no_more_than_the_id_and_one_node_that_knows_others() {
     for content in [file.id().content(), file.id().manifest_content()] {
         assert_eq!(locator.find_providers(&content).await.unwrap().len(), 3);
     }
-    let bytes = download(&file, locator, Arc::new(PooledTransport(pool)))
-        .await
-        .unwrap();
+    let bytes = download(&file, locator, Arc::new(PooledTransport(pool))).await.unwrap();
     assert!(bytes == file.bytes);
 }
 
@@ -221,8 +165,5 @@ async fn hostile_nodes_take_part_in_the_dht_like_any_other() {
     first.announce().await.unwrap();
     let pool = pool("client");
     let discovery = client(&pool, &first).await;
-    assert_eq!(
-        found(&discovery.find(&file.id()).await.unwrap()),
-        [first.peer_addr()]
-    );
+    assert_eq!(found(&discovery.find(&file.id()).await.unwrap()), [first.peer_addr()]);
 }

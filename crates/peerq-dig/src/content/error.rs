@@ -17,9 +17,7 @@ pub enum ManifestError {
     #[error("the sender's manifest is none, or of a version this program does not know")]
     Magic,
     /// The chunk size is not the one that belongs to the length, or the length is beyond [`MAX_FILE_BYTES`](super::MAX_FILE_BYTES).
-    #[error(
-        "the sender's manifest has chunks of {chunk_size} bytes for a file of {total_length} bytes"
-    )]
+    #[error("the sender's manifest has chunks of {chunk_size} bytes for a file of {total_length} bytes")]
     Layout {
         /// The file length the manifest claims, bytes.
         total_length: u64,

@@ -65,10 +65,7 @@ impl Manifest {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         Manifest::of_reader(&mut file, metadata.len())
     }
@@ -78,35 +75,15 @@ impl Manifest {
         let total_length = bytes.len() as u64;
         // A slice beyond 16 TiB does not exist on any machine this runs on; the largest chunk size keeps it defined.
         let chunk_size = chunk_size_for(total_length).unwrap_or(MAX_CHUNK_BYTES as u32);
-        let leaves = bytes
-            .chunks(chunk_size as usize)
-            .map(merkle::leaf)
-            .collect();
-        Manifest {
-            total_length,
-            chunk_size,
-            leaves,
-        }
+        let leaves = bytes.chunks(chunk_size as usize).map(merkle::leaf).collect();
+        Manifest { total_length, chunk_size, leaves }
     }
 
     fn of_reader(reader: &mut impl Read, total_length: u64) -> io::Result<Manifest> {
-        let chunk_size = chunk_size_for(total_length).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "files beyond 16 TiB have no id",
-            )
-        })?;
-        let changed = || {
-            io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the file changed while it was read; try again",
-            )
-        };
-        let mut manifest = Manifest {
-            total_length,
-            chunk_size,
-            leaves: Vec::new(),
-        };
+        let chunk_size = chunk_size_for(total_length)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "files beyond 16 TiB have no id"))?;
+        let changed = || io::Error::new(io::ErrorKind::InvalidData, "the file changed while it was read; try again");
+        let mut manifest = Manifest { total_length, chunk_size, leaves: Vec::new() };
         let mut buffer = vec![0; READ_BYTES];
         let mut index = 0;
         while let Some(length) = manifest.chunk_len_of_layout(index) {
@@ -114,12 +91,10 @@ impl Manifest {
             let mut left = length;
             while left > 0 {
                 let piece = &mut buffer[..left.min(READ_BYTES as u64) as usize];
-                reader
-                    .read_exact(piece)
-                    .map_err(|error| match error.kind() {
-                        io::ErrorKind::UnexpectedEof => changed(),
-                        _ => error,
-                    })?;
+                reader.read_exact(piece).map_err(|error| match error.kind() {
+                    io::ErrorKind::UnexpectedEof => changed(),
+                    _ => error,
+                })?;
                 hasher.update(piece);
                 left -= piece.len() as u64;
             }
@@ -157,10 +132,7 @@ impl Manifest {
     /// A [`ManifestError`], which is the sender's fault. Allocates nothing before the lengths agree.
     pub fn decode(bytes: &[u8], expected: &FileId) -> Result<Manifest, ManifestError> {
         if bytes.len() > MAX_MANIFEST_BYTES {
-            return Err(ManifestError::Length {
-                expected: MAX_MANIFEST_BYTES,
-                actual: bytes.len(),
-            });
+            return Err(ManifestError::Length { expected: MAX_MANIFEST_BYTES, actual: bytes.len() });
         }
         let (magic, rest) = split::<8>(bytes)?;
         let (total_length, rest) = split::<8>(rest)?;
@@ -168,35 +140,19 @@ impl Manifest {
         if magic != MAGIC {
             return Err(ManifestError::Magic);
         }
-        let (total_length, chunk_size) = (
-            u64::from_be_bytes(*total_length),
-            u32::from_be_bytes(*chunk_size),
-        );
+        let (total_length, chunk_size) = (u64::from_be_bytes(*total_length), u32::from_be_bytes(*chunk_size));
         if chunk_size_for(total_length) != Some(chunk_size) {
-            return Err(ManifestError::Layout {
-                total_length,
-                chunk_size,
-            });
+            return Err(ManifestError::Layout { total_length, chunk_size });
         }
         let chunks = total_length.div_ceil(u64::from(chunk_size)) as usize; // ≤ MAX_CHUNKS, by the check above
         let (leaves, odd) = rest.as_chunks::<32>();
         if leaves.len() != chunks || !odd.is_empty() {
-            return Err(ManifestError::Length {
-                expected: HEADER_BYTES + chunks * 32,
-                actual: bytes.len(),
-            });
+            return Err(ManifestError::Length { expected: HEADER_BYTES + chunks * 32, actual: bytes.len() });
         }
-        let manifest = Manifest {
-            total_length,
-            chunk_size,
-            leaves: leaves.to_vec(),
-        };
+        let manifest = Manifest { total_length, chunk_size, leaves: leaves.to_vec() };
         match manifest.id() {
             found if found == *expected => Ok(manifest),
-            found => Err(ManifestError::WrongFile {
-                expected: *expected,
-                found,
-            }),
+            found => Err(ManifestError::WrongFile { expected: *expected, found }),
         }
     }
 
@@ -222,9 +178,7 @@ impl Manifest {
 
     /// Length of chunk `index`, bytes, or `None` if there is none.
     pub fn chunk_len(&self, index: usize) -> Option<u64> {
-        (index < self.leaves.len())
-            .then(|| self.chunk_len_of_layout(index))
-            .flatten()
+        (index < self.leaves.len()).then(|| self.chunk_len_of_layout(index)).flatten()
     }
 
     /// Where chunk `index` starts in the file, bytes, or `None` if there is none.
@@ -234,9 +188,7 @@ impl Manifest {
 
     /// The lengths of all chunks, in order, bytes.
     pub fn chunk_lens(&self) -> Vec<u64> {
-        (0..self.chunk_count())
-            .filter_map(|index| self.chunk_len(index))
-            .collect()
+        (0..self.chunk_count()).filter_map(|index| self.chunk_len(index)).collect()
     }
 
     /// Says whether `bytes` are chunk `index` of the file.
@@ -244,16 +196,10 @@ impl Manifest {
     /// # Errors
     /// A [`ChunkError`] that tells a short transfer from wrong bytes.
     pub fn verify_chunk(&self, index: usize, bytes: &[u8]) -> Result<(), ChunkError> {
-        let expected = self
-            .chunk_len(index)
-            .ok_or(ChunkError::NoSuchChunk { index })?;
+        let expected = self.chunk_len(index).ok_or(ChunkError::NoSuchChunk { index })?;
         let actual = bytes.len() as u64;
         if actual != expected {
-            return Err(ChunkError::Length {
-                index,
-                expected,
-                actual,
-            });
+            return Err(ChunkError::Length { index, expected, actual });
         }
         match merkle::leaf(bytes) == self.leaves[index] {
             true => Ok(()),
@@ -280,10 +226,7 @@ fn chunk_size_for(total_length: u64) -> Option<u32> {
 }
 
 fn split<const N: usize>(bytes: &[u8]) -> Result<(&[u8; N], &[u8]), ManifestError> {
-    bytes.split_first_chunk().ok_or(ManifestError::Length {
-        expected: HEADER_BYTES,
-        actual: bytes.len(),
-    })
+    bytes.split_first_chunk().ok_or(ManifestError::Length { expected: HEADER_BYTES, actual: bytes.len() })
 }
 
 #[cfg(test)]

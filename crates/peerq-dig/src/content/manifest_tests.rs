@@ -8,39 +8,21 @@ use super::*;
 
 /// A manifest with `chunks` made-up leaves, for a file whose last chunk has one byte.
 fn made_up(chunks: usize) -> Manifest {
-    let total_length =
-        chunks.saturating_sub(1) as u64 * u64::from(MIN_CHUNK_BYTES) + u64::from(chunks > 0);
-    let leaves = (0..chunks)
-        .map(|index| merkle::leaf(&index.to_be_bytes()))
-        .collect();
-    Manifest {
-        total_length,
-        chunk_size: MIN_CHUNK_BYTES,
-        leaves,
-    }
+    let total_length = chunks.saturating_sub(1) as u64 * u64::from(MIN_CHUNK_BYTES) + u64::from(chunks > 0);
+    let leaves = (0..chunks).map(|index| merkle::leaf(&index.to_be_bytes())).collect();
+    Manifest { total_length, chunk_size: MIN_CHUNK_BYTES, leaves }
 }
 
 fn header(total_length: u64, chunk_size: u32) -> Vec<u8> {
-    [
-        &MAGIC[..],
-        &total_length.to_be_bytes(),
-        &chunk_size.to_be_bytes(),
-    ]
-    .concat()
+    [&MAGIC[..], &total_length.to_be_bytes(), &chunk_size.to_be_bytes()].concat()
 }
 
 #[test]
 fn an_empty_file_has_an_id_and_no_chunks() {
     let manifest = Manifest::of_bytes(b"");
     assert_eq!((manifest.chunk_count(), manifest.total_length()), (0, 0));
-    assert_eq!(
-        Manifest::decode(&manifest.encode(), &manifest.id()),
-        Ok(manifest.clone())
-    );
-    assert_eq!(
-        manifest.verify_chunk(0, b""),
-        Err(ChunkError::NoSuchChunk { index: 0 })
-    );
+    assert_eq!(Manifest::decode(&manifest.encode(), &manifest.id()), Ok(manifest.clone()));
+    assert_eq!(manifest.verify_chunk(0, b""), Err(ChunkError::NoSuchChunk { index: 0 }));
 }
 
 #[test]
@@ -53,20 +35,11 @@ fn the_id_of_a_known_file_never_changes() {
 
 #[test]
 fn a_file_and_its_bytes_have_the_same_manifest() {
-    for length in [
-        0,
-        1,
-        MIN_CHUNK_BYTES as usize,
-        3 * MIN_CHUNK_BYTES as usize + 17,
-    ] {
+    for length in [0, 1, MIN_CHUNK_BYTES as usize, 3 * MIN_CHUNK_BYTES as usize + 17] {
         let bytes: Vec<u8> = (0..length).map(|i| (i * 31 % 251) as u8).collect();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
-        assert_eq!(
-            Manifest::of_file(file.path()).unwrap(),
-            Manifest::of_bytes(&bytes),
-            "{length} bytes"
-        );
+        assert_eq!(Manifest::of_file(file.path()).unwrap(), Manifest::of_bytes(&bytes), "{length} bytes");
     }
 }
 
@@ -74,11 +47,7 @@ fn a_file_and_its_bytes_have_the_same_manifest() {
 fn a_file_that_changes_while_it_is_read_is_refused() {
     for told in [4, 6] {
         let error = Manifest::of_reader(&mut &b"hello"[..], told).unwrap_err();
-        assert_eq!(
-            error.kind(),
-            io::ErrorKind::InvalidData,
-            "{told} of 5 bytes"
-        );
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{told} of 5 bytes");
     }
 }
 
@@ -109,55 +78,33 @@ fn a_self_consistent_lie_is_refused_because_it_is_another_file() {
     let (honest, lie) = (made_up(3), made_up(4));
     assert_eq!(
         Manifest::decode(&lie.encode(), &honest.id()),
-        Err(ManifestError::WrongFile {
-            expected: honest.id(),
-            found: lie.id()
-        })
+        Err(ManifestError::WrongFile { expected: honest.id(), found: lie.id() })
     );
 }
 
 #[test]
 fn absurd_numbers_are_refused_before_anything_is_allocated() {
     let id = FileId::from_bytes([0; 32]);
-    for (total_length, chunk_size) in [
-        (u64::MAX, 1),
-        (u64::MAX, u32::MAX),
-        (1, 0),
-        (0, 0),
-        (MAX_FILE_BYTES + 1, 1 << 31),
-        (1, 1 << 19),
-    ] {
+    for (total_length, chunk_size) in
+        [(u64::MAX, 1), (u64::MAX, u32::MAX), (1, 0), (0, 0), (MAX_FILE_BYTES + 1, 1 << 31), (1, 1 << 19)]
+    {
         assert_eq!(
             Manifest::decode(&header(total_length, chunk_size), &id),
-            Err(ManifestError::Layout {
-                total_length,
-                chunk_size
-            })
+            Err(ManifestError::Layout { total_length, chunk_size })
         );
     }
     let promises_16_tib = header(MAX_FILE_BYTES, 1 << 31);
     assert_eq!(
         Manifest::decode(&promises_16_tib, &id),
-        Err(ManifestError::Length {
-            expected: MAX_MANIFEST_BYTES,
-            actual: HEADER_BYTES
-        })
+        Err(ManifestError::Length { expected: MAX_MANIFEST_BYTES, actual: HEADER_BYTES })
     );
     let endless = vec![0; MAX_MANIFEST_BYTES + 1];
-    assert!(matches!(
-        Manifest::decode(&endless, &id),
-        Err(ManifestError::Length { .. })
-    ));
+    assert!(matches!(Manifest::decode(&endless, &id), Err(ManifestError::Length { .. })));
 }
 
 #[test]
 fn a_chunk_is_told_from_a_short_a_wrong_and_a_misplaced_one() {
-    let bytes = [
-        vec![1; MIN_CHUNK_BYTES as usize],
-        vec![2; MIN_CHUNK_BYTES as usize],
-        vec![3; 10],
-    ]
-    .concat();
+    let bytes = [vec![1; MIN_CHUNK_BYTES as usize], vec![2; MIN_CHUNK_BYTES as usize], vec![3; 10]].concat();
     let manifest = Manifest::of_bytes(&bytes);
     let chunk = |index: usize| {
         let offset = manifest.chunk_offset(index).unwrap() as usize;
@@ -168,22 +115,9 @@ fn a_chunk_is_told_from_a_short_a_wrong_and_a_misplaced_one() {
     for index in 0..3 {
         assert_eq!(manifest.verify_chunk(index, chunk(index)), Ok(()));
     }
-    assert_eq!(
-        manifest.verify_chunk(0, chunk(1)),
-        Err(ChunkError::Hash { index: 0 })
-    );
-    assert_eq!(
-        manifest.verify_chunk(2, &chunk(2)[..9]),
-        Err(ChunkError::Length {
-            index: 2,
-            expected: 10,
-            actual: 9
-        })
-    );
-    assert_eq!(
-        manifest.verify_chunk(usize::MAX, b""),
-        Err(ChunkError::NoSuchChunk { index: usize::MAX })
-    );
+    assert_eq!(manifest.verify_chunk(0, chunk(1)), Err(ChunkError::Hash { index: 0 }));
+    assert_eq!(manifest.verify_chunk(2, &chunk(2)[..9]), Err(ChunkError::Length { index: 2, expected: 10, actual: 9 }));
+    assert_eq!(manifest.verify_chunk(usize::MAX, b""), Err(ChunkError::NoSuchChunk { index: usize::MAX }));
 }
 
 proptest! {

@@ -27,39 +27,20 @@ pub struct Locator {
 impl Locator {
     /// A locator for the peer `local`, which it never returns.
     pub fn new(local: PeerId, peers: Vec<PeerAddr>, discovery: Option<Arc<Discovery>>) -> Locator {
-        Locator {
-            local,
-            peers,
-            discovery,
-        }
+        Locator { local, peers, discovery }
     }
 
     /// Adds what the caller named to what was found.
     fn merge(&self, content: &ContentId, mut found: Vec<ProviderRecord>) -> Vec<ProviderRecord> {
         // From the back, so that the address named first ends up in front.
-        for peer in self
-            .peers
-            .iter()
-            .rev()
-            .filter(|peer| peer.peer_id != self.local)
-        {
+        for peer in self.peers.iter().rev().filter(|peer| peer.peer_id != self.local) {
             let named = candidate(peer.addr);
-            match found
-                .iter_mut()
-                .find(|record| record.provider_peer_id() == Some(peer.peer_id))
-            {
+            match found.iter_mut().find(|record| record.provider_peer_id() == Some(peer.peer_id)) {
                 Some(record) => {
-                    record.addresses.retain(|address| {
-                        (&address.host, address.port) != (&named.host, named.port)
-                    });
+                    record.addresses.retain(|address| (&address.host, address.port) != (&named.host, named.port));
                     record.addresses.insert(0, named);
                 }
-                None => found.push(ProviderRecord::new(
-                    &content.to_key(),
-                    &peer.peer_id,
-                    vec![named],
-                    u64::MAX,
-                )),
+                None => found.push(ProviderRecord::new(&content.to_key(), &peer.peer_id, vec![named], u64::MAX)),
             }
         }
         found.sort_by(|a, b| a.provider_peer_id.cmp(&b.provider_peer_id));
@@ -69,10 +50,7 @@ impl Locator {
 
 #[async_trait]
 impl ProviderLocator for Locator {
-    async fn find_providers(
-        &self,
-        content: &ContentId,
-    ) -> Result<Vec<ProviderRecord>, DownloadError> {
+    async fn find_providers(&self, content: &ContentId) -> Result<Vec<ProviderRecord>, DownloadError> {
         let found = match (&self.discovery, FileId::of_content(content)) {
             // Whoever has the file has its manifest: both are announced under the file.
             (Some(discovery), Some((file, _))) => discovery.find(&file).await,
@@ -96,35 +74,21 @@ mod tests {
 
     #[tokio::test]
     async fn named_peers_come_sorted_without_this_node_and_before_hints() {
-        let peer = |id: u8, port: u16| PeerAddr {
-            addr: ([127, 0, 0, 1], port).into(),
-            peer_id: PeerId::from_bytes([id; 32]),
-        };
-        let locator = Locator::new(
-            PeerId::from_bytes([2; 32]),
-            vec![peer(3, 30), peer(3, 31), peer(1, 10), peer(2, 20)],
-            None,
-        );
+        let peer =
+            |id: u8, port: u16| PeerAddr { addr: ([127, 0, 0, 1], port).into(), peer_id: PeerId::from_bytes([id; 32]) };
+        let locator =
+            Locator::new(PeerId::from_bytes([2; 32]), vec![peer(3, 30), peer(3, 31), peer(1, 10), peer(2, 20)], None);
         let content = FileId::from_bytes([9; 32]).content();
         let hint = ProviderRecord::new(
             &content.to_key(),
             &PeerId::from_bytes([3; 32]),
-            vec![
-                candidate("[::1]:9".parse().unwrap()),
-                candidate(peer(3, 31).addr),
-            ],
+            vec![candidate("[::1]:9".parse().unwrap()), candidate(peer(3, 31).addr)],
             u64::MAX,
         );
         let records = locator.merge(&content, vec![hint]);
-        let ids: Vec<_> = records
-            .iter()
-            .map(|record| record.provider_peer_id.as_str())
-            .collect();
+        let ids: Vec<_> = records.iter().map(|record| record.provider_peer_id.as_str()).collect();
         assert_eq!(ids, ["01".repeat(32), "03".repeat(32)]);
-        let ports: Vec<_> = socket_addrs(&records[1])
-            .iter()
-            .map(|addr| addr.port())
-            .collect();
+        let ports: Vec<_> = socket_addrs(&records[1]).iter().map(|addr| addr.port()).collect();
         assert_eq!(ports, [30, 31, 9]);
         assert_eq!(locator.find_providers(&content).await.unwrap().len(), 2);
     }

@@ -17,40 +17,23 @@ const ADDRESSES_MAX: usize = 8;
 
 /// The usable records among `records`: of this key, alive, of someone else, with an address that can be dialled; one per
 /// peer, in the order of peer ids.
-pub(super) fn holders(
-    records: Vec<ProviderRecord>,
-    key: &Key,
-    local: &PeerId,
-    now_s: u64,
-) -> Vec<ProviderRecord> {
+pub(super) fn holders(records: Vec<ProviderRecord>, key: &Key, local: &PeerId, now_s: u64) -> Vec<ProviderRecord> {
     let key = key.to_hex();
     let mut holders: BTreeMap<[u8; 32], ProviderRecord> = BTreeMap::new();
     for mut record in records {
-        record
-            .addresses
-            .retain(|address| socket_addr(address).is_some());
+        record.addresses.retain(|address| socket_addr(address).is_some());
         let Some(peer) = record.provider_peer_id() else {
             continue;
         };
-        if record.content_key != key
-            || record.is_expired(now_s)
-            || peer == *local
-            || record.addresses.is_empty()
-        {
+        if record.content_key != key || record.is_expired(now_s) || peer == *local || record.addresses.is_empty() {
             continue;
         }
         match holders.get_mut(peer.as_bytes()) {
             Some(known) => {
                 known.expires_at = known.expires_at.max(record.expires_at);
-                let new: Vec<_> = record
-                    .addresses
-                    .into_iter()
-                    .filter(|a| !known.addresses.contains(a))
-                    .collect();
+                let new: Vec<_> = record.addresses.into_iter().filter(|a| !known.addresses.contains(a)).collect();
                 known.addresses.extend(new);
-                known
-                    .addresses
-                    .sort_by(|a, b| (&a.host, a.port).cmp(&(&b.host, b.port)));
+                known.addresses.sort_by(|a, b| (&a.host, a.port).cmp(&(&b.host, b.port)));
                 known.addresses.truncate(ADDRESSES_MAX);
             }
             None => {

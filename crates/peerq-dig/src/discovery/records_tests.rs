@@ -5,12 +5,7 @@ use crate::content::FileId;
 
 fn record(peer: u8, host: &str, port: u16, expires_at: u64) -> ProviderRecord {
     let key = FileId::from_bytes([9; 32]).content().to_key();
-    ProviderRecord::new(
-        &key,
-        &PeerId::from_bytes([peer; 32]),
-        vec![CandidateAddr::direct(host, port)],
-        expires_at,
-    )
+    ProviderRecord::new(&key, &PeerId::from_bytes([peer; 32]), vec![CandidateAddr::direct(host, port)], expires_at)
 }
 
 fn usable(records: Vec<ProviderRecord>) -> Vec<ProviderRecord> {
@@ -20,11 +15,8 @@ fn usable(records: Vec<ProviderRecord>) -> Vec<ProviderRecord> {
 
 #[test]
 fn holders_come_in_the_order_of_their_ids_whatever_the_order_of_answers() {
-    let mut records = vec![
-        record(4, "10.0.0.4", 4, 2000),
-        record(2, "10.0.0.2", 2, 2000),
-        record(3, "10.0.0.3", 3, 2000),
-    ];
+    let mut records =
+        vec![record(4, "10.0.0.4", 4, 2000), record(2, "10.0.0.2", 2, 2000), record(3, "10.0.0.3", 3, 2000)];
     let expected = usable(records.clone());
     assert!(expected.is_sorted_by_key(|record| record.provider_peer_id.clone()));
     records.reverse();
@@ -54,9 +46,7 @@ fn records_that_are_expired_foreign_own_or_undialable_are_ignored() {
 
 #[test]
 fn the_addresses_of_one_peer_are_merged_and_bounded() {
-    let records = (0..50)
-        .map(|port| record(2, "10.0.0.2", 1 + port / 2, 2000))
-        .collect();
+    let records = (0..50).map(|port| record(2, "10.0.0.2", 1 + port / 2, 2000)).collect();
     let holders = usable(records);
     assert_eq!(holders.len(), 1);
     assert_eq!(socket_addrs(&holders[0]).len(), ADDRESSES_MAX);

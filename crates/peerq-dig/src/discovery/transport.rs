@@ -23,11 +23,7 @@ pub(super) struct PoolTransport {
 
 impl PoolTransport {
     pub(super) fn new(pool: Arc<Pool>, timeout: Duration) -> Self {
-        PoolTransport {
-            pool,
-            timeout,
-            failed: Mutex::default(),
-        }
+        PoolTransport { pool, timeout, failed: Mutex::default() }
     }
 
     pub(super) fn take_failed(&self) -> BTreeMap<[u8; 32], String> {
@@ -39,11 +35,7 @@ impl PoolTransport {
         let Some(id) = peer.peer_id() else {
             return Err(PoolError::SelfDial);
         };
-        let addrs: Vec<_> = peer
-            .dial_candidates()
-            .into_iter()
-            .filter_map(socket_addr)
-            .collect();
+        let addrs: Vec<_> = peer.dial_candidates().into_iter().filter_map(socket_addr).collect();
         let asking = async {
             let broken = |error| PoolError::session(&id, error);
             let mut stream = self.pool.open_stream(&id, &addrs).await?;
@@ -51,25 +43,14 @@ impl PoolTransport {
             stream.flush().await.map_err(broken)?;
             DhtResponse::decode(&mut stream).await.map_err(broken)
         };
-        let late = PoolError::Timeout {
-            peer: id,
-            doing: "answering a DHT request",
-            after: self.timeout,
-        };
-        tokio::time::timeout(self.timeout, asking)
-            .await
-            .unwrap_or(Err(late))
+        let late = PoolError::Timeout { peer: id, doing: "answering a DHT request", after: self.timeout };
+        tokio::time::timeout(self.timeout, asking).await.unwrap_or(Err(late))
     }
 }
 
 #[async_trait]
 impl DhtTransport for PoolTransport {
-    async fn rpc(
-        &self,
-        _: &Contact,
-        peer: &Contact,
-        request: &DhtRequest,
-    ) -> Result<DhtResponse, DhtError> {
+    async fn rpc(&self, _: &Contact, peer: &Contact, request: &DhtRequest) -> Result<DhtResponse, DhtError> {
         match self.ask(peer, request).await {
             Ok(response) => Ok(response),
             Err(error) => {

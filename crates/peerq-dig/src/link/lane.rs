@@ -43,20 +43,15 @@ impl Lane {
 
     /// The largest piece to send at once, bytes.
     pub(crate) fn piece_bytes(&self) -> usize {
-        let piece = self
-            .rate_bytes_per_s
-            .map_or(PIECE_BYTES_MAX, |rate| bytes_in(rate, PIECE));
+        let piece = self.rate_bytes_per_s.map_or(PIECE_BYTES_MAX, |rate| bytes_in(rate, PIECE));
         piece.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX) as usize
     }
 
     /// What one connection may have under way on the line, bytes: what fits into the delay and the time senders run
     /// ahead, and never less than two pieces.
     pub(crate) fn capacity(&self) -> usize {
-        let capacity = self
-            .rate_bytes_per_s
-            .map_or(UNLIMITED_CAPACITY_BYTES, |rate| {
-                bytes_in(rate, self.delay + AHEAD)
-            });
+        let capacity =
+            self.rate_bytes_per_s.map_or(UNLIMITED_CAPACITY_BYTES, |rate| bytes_in(rate, self.delay + AHEAD));
         capacity.clamp(2 * self.piece_bytes() as u64, CAPACITY_BYTES_MAX) as usize
     }
 
@@ -101,10 +96,7 @@ mod tests {
         }
         let expected = 1000.0 * lane.piece_bytes() as f64 / MIB as f64 + 0.030;
         let took = (arrival - start).as_secs_f64();
-        assert!(
-            (took - expected).abs() < 0.002,
-            "took {took} s, not {expected} s"
-        );
+        assert!((took - expected).abs() < 0.002, "took {took} s, not {expected} s");
     }
 
     #[tokio::test(start_paused = true)]
@@ -127,33 +119,20 @@ mod tests {
         };
         let (one, other) = tokio::join!(sender(), sender());
         // The first to come may be ahead by what the line lets anyone run ahead, and by a piece or two.
-        assert!(
-            one.abs_diff(other) <= AHEAD + Duration::from_millis(20),
-            "{one:?} and {other:?}"
-        );
+        assert!(one.abs_diff(other) <= AHEAD + Duration::from_millis(20), "{one:?} and {other:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_line_without_a_rate_delays_and_nothing_more() {
         let lane = Lane::new(None, Duration::from_millis(7));
-        assert_eq!(
-            lane.send(usize::MAX).await - Instant::now(),
-            Duration::from_millis(7)
-        );
+        assert_eq!(lane.send(usize::MAX).await - Instant::now(), Duration::from_millis(7));
     }
 
     #[test]
     fn absurd_shapes_have_finite_queues() {
-        for (rate, delay) in [
-            (u64::MAX, Duration::MAX / 2),
-            (0, Duration::ZERO),
-            (1, Duration::from_secs(1 << 40)),
-        ] {
+        for (rate, delay) in [(u64::MAX, Duration::MAX / 2), (0, Duration::ZERO), (1, Duration::from_secs(1 << 40))] {
             let lane = Lane::new(Some(rate), delay);
-            assert!(
-                lane.capacity() <= CAPACITY_BYTES_MAX as usize
-                    && lane.capacity() >= lane.piece_bytes()
-            );
+            assert!(lane.capacity() <= CAPACITY_BYTES_MAX as usize && lane.capacity() >= lane.piece_bytes());
         }
     }
 }

@@ -53,28 +53,15 @@ async fn take<R: AsyncRead + Unpin>(
         if length == 0 {
             return Ok(());
         }
-        let share = Arc::clone(&capacity)
-            .acquire_many_owned(length as u32)
-            .await
-            .map_err(io::Error::other)?;
+        let share = Arc::clone(&capacity).acquire_many_owned(length as u32).await.map_err(io::Error::other)?;
         let due = lane.send(length).await;
-        if sender
-            .send(Piece {
-                bytes: buffer[..length].to_vec(),
-                due,
-                _share: share,
-            })
-            .is_err()
-        {
+        if sender.send(Piece { bytes: buffer[..length].to_vec(), due, _share: share }).is_err() {
             return Ok(());
         }
     }
 }
 
-async fn deliver<W: AsyncWrite + Unpin>(
-    mut receiver: mpsc::UnboundedReceiver<Piece>,
-    mut writer: W,
-) -> io::Result<()> {
+async fn deliver<W: AsyncWrite + Unpin>(mut receiver: mpsc::UnboundedReceiver<Piece>, mut writer: W) -> io::Result<()> {
     while let Some(piece) = receiver.recv().await {
         if piece.due > Instant::now() {
             sleep_until(piece.due).await;
@@ -108,10 +95,7 @@ mod tests {
         });
         let mut first = [0];
         far.read_exact(&mut first).await.unwrap();
-        assert!(
-            start.elapsed() >= Duration::from_millis(50),
-            "the first byte takes the delay"
-        );
+        assert!(start.elapsed() >= Duration::from_millis(50), "the first byte takes the delay");
         let mut received = first.to_vec();
         far.read_to_end(&mut received).await.unwrap();
         assert_eq!(received, sent);
@@ -128,14 +112,9 @@ mod tests {
         tokio::spawn(run(near_far, far_near, lane));
         let mut accepted = 0;
         let zeros = vec![0; 64 * 1024];
-        while let Ok(written) =
-            tokio::time::timeout(Duration::from_secs(5), near.write(&zeros)).await
-        {
+        while let Ok(written) = tokio::time::timeout(Duration::from_secs(5), near.write(&zeros)).await {
             accepted += written.unwrap();
-            assert!(
-                accepted <= bound,
-                "{accepted} bytes wait for a receiver that does not read"
-            );
+            assert!(accepted <= bound, "{accepted} bytes wait for a receiver that does not read");
         }
     }
 }

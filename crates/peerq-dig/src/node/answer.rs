@@ -45,20 +45,12 @@ pub(super) async fn answer(
                 return range(&shared, stream, &request, &share, resource, &switch).await;
             }
             None => {
-                let refusal = request::error(
-                    None,
-                    Code::ResourceUnavailable,
-                    "this node does not have the resource",
-                );
+                let refusal = request::error(None, Code::ResourceUnavailable, "this node does not have the resource");
                 refuse(&shared, &mut stream, &refusal).await?;
             }
         },
         Request::Availability(request) => {
-            let answers = request
-                .items
-                .iter()
-                .map(|item| share::availability(&shared.shares, item))
-                .collect();
+            let answers = request.items.iter().map(|item| share::availability(&shared.shares, item)).collect();
             send(&mut stream, &AvailabilityResponse::new(answers).encode()?).await?;
         }
         Request::Dht(request) => {
@@ -72,10 +64,7 @@ pub(super) async fn answer(
 
 /// The resource that `request` names, if this node has it.
 fn named(shared: &Shared, request: &RangeRequest) -> Option<(Arc<Share>, Resource)> {
-    let key = request
-        .retrieval_key
-        .as_deref()
-        .filter(|_| !request.capsule);
+    let key = request.retrieval_key.as_deref().filter(|_| !request.capsule);
     let (id, resource) = FileId::of_wire(&request.store_id, request.root.as_deref(), key)?;
     Some((Arc::clone(shared.shares.get(&id)?), resource))
 }
@@ -100,16 +89,8 @@ async fn range(
     let _place = shared.answers.acquire().await.map_err(io::Error::other)?;
     let with_layout = request.skip_layout != Some(true);
     let mut writer = Writer {
-        labels: Labels::new(
-            &share.root,
-            total,
-            with_layout.then(|| share.chunk_count(resource)),
-        ),
-        layout: if with_layout {
-            share.layout(resource)
-        } else {
-            Vec::new()
-        },
+        labels: Labels::new(&share.root, total, with_layout.then(|| share.chunk_count(resource))),
+        layout: if with_layout { share.layout(resource) } else { Vec::new() },
         share: Arc::clone(share),
         resource,
         start,
@@ -122,19 +103,13 @@ async fn range(
     loop {
         let served = shared.counters.bytes_served.load(Relaxed);
         let left = cut_after.unwrap_or(length) - writer.sent;
-        let wanted = left
-            .min(PIECE_BYTES as u64)
-            .min(shared.misbehaviour.piece_bytes(served) as u64) as usize;
+        let wanted = left.min(PIECE_BYTES as u64).min(shared.misbehaviour.piece_bytes(served) as u64) as usize;
         if of_content {
             shared.misbehaviour.dawdle(served, wanted).await;
         }
         writer = writer.fill(wanted, shared).await?;
         timely(SEND_TIMEOUT, stream.write_all(&writer.out)).await?;
-        let counter = if of_content {
-            &shared.counters.bytes_served
-        } else {
-            &shared.counters.manifest_bytes_served
-        };
+        let counter = if of_content { &shared.counters.bytes_served } else { &shared.counters.manifest_bytes_served };
         counter.fetch_add(wanted as u64, Relaxed);
         if cut_after == Some(writer.sent) {
             timely(SEND_TIMEOUT, stream.flush()).await?;
@@ -169,8 +144,7 @@ impl Writer {
         let misbehaviour = Arc::clone(&shared.misbehaviour);
         tokio::task::spawn_blocking(move || {
             self.raw.resize(wanted, 0);
-            self.share
-                .read(self.resource, self.start + self.sent, &mut self.raw)?;
+            self.share.read(self.resource, self.start + self.sent, &mut self.raw)?;
             misbehaviour.distort(&mut self.raw);
             self.encode();
             self.sent += wanted as u64;
@@ -187,31 +161,19 @@ impl Writer {
         // One page rides the first data frame; a longer layout goes ahead of the data, in frames without payload.
         let riding = if pages.len() == 1 { pages.pop() } else { None };
         for page in pages {
-            let place = Place {
-                page: Some(page),
-                ..Place::default()
-            };
+            let place = Place { page: Some(page), ..Place::default() };
             frame::push(&mut self.out, &self.labels, place, &[]);
         }
-        let mut place = Place {
-            offset: self.sent,
-            page: riding,
-            ..Place::default()
-        };
+        let mut place = Place { offset: self.sent, page: riding, ..Place::default() };
         if self.raw.is_empty() {
             place.complete = true;
             return frame::push(&mut self.out, &self.labels, place, &[]);
         }
         for payload in self.raw.chunks(FRAME_BYTES) {
-            place.chunk_index = self
-                .share
-                .chunk_at(self.resource, self.start + place.offset);
+            place.chunk_index = self.share.chunk_at(self.resource, self.start + place.offset);
             place.complete = place.offset + payload.len() as u64 == self.length;
             frame::push(&mut self.out, &self.labels, place, payload);
-            place = Place {
-                offset: place.offset + payload.len() as u64,
-                ..Place::default()
-            };
+            place = Place { offset: place.offset + payload.len() as u64, ..Place::default() };
         }
     }
 }
@@ -242,7 +204,5 @@ async fn silence(mut stream: PeerStream) -> io::Result<()> {
 }
 
 async fn timely<T>(limit: Duration, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    tokio::time::timeout(limit, work)
-        .await
-        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

@@ -107,19 +107,13 @@ impl NodeBuilder {
 
     /// Serves the file at `path`, which is read once to make its manifest.
     pub fn share(mut self, path: impl AsRef<Path>) -> Self {
-        self.offers.push(Offer {
-            path: path.as_ref().to_owned(),
-            manifest: None,
-        });
+        self.offers.push(Offer { path: path.as_ref().to_owned(), manifest: None });
         self
     }
 
     /// Serves the file at `path` under a manifest made earlier. The bytes are not checked against it.
     pub fn share_prepared(mut self, path: impl AsRef<Path>, manifest: Arc<Manifest>) -> Self {
-        self.offers.push(Offer {
-            path: path.as_ref().to_owned(),
-            manifest: Some(manifest),
-        });
+        self.offers.push(Offer { path: path.as_ref().to_owned(), manifest: Some(manifest) });
         self
     }
 
@@ -131,10 +125,7 @@ impl NodeBuilder {
         let shares = open(self.offers).await?;
         let refused = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => NodeError::AddressInUse { addr: self.listen },
-            _ => NodeError::Listen {
-                addr: self.listen,
-                source,
-            },
+            _ => NodeError::Listen { addr: self.listen, source },
         };
         let listener = TcpListener::bind(self.listen).await.map_err(refused)?;
         let local_addr = listener.local_addr().map_err(refused)?;
@@ -154,16 +145,8 @@ impl NodeBuilder {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(listener::run(Arc::clone(&shared), listener));
-        tasks.spawn(discovery::maintain(
-            Arc::clone(&discovery),
-            shared.stop.subscribe(),
-        ));
-        let node = Node {
-            shared,
-            local_addr,
-            advertised,
-            tasks,
-        };
+        tasks.spawn(discovery::maintain(Arc::clone(&discovery), shared.stop.subscribe()));
+        let node = Node { shared, local_addr, advertised, tasks };
         if !self.bootstrap.is_empty() {
             discovery.bootstrap(&self.bootstrap).await?;
         }
@@ -176,9 +159,7 @@ async fn open(offers: Vec<Offer>) -> Result<Shares, NodeError> {
     for offer in offers {
         let path = offer.path.clone();
         let failed = |source| NodeError::Share { path, source };
-        let opened = tokio::task::spawn_blocking(move || offer.open())
-            .await
-            .map_err(io::Error::other);
+        let opened = tokio::task::spawn_blocking(move || offer.open()).await.map_err(io::Error::other);
         let (id, share) = opened.and_then(|opened| opened).map_err(failed)?;
         shares.insert(id, share);
     }

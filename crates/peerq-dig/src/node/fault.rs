@@ -43,9 +43,7 @@ pub(super) struct Misbehaviour {
 impl Misbehaviour {
     pub(super) fn new(fault: Fault) -> Self {
         let dribble = match fault {
-            Fault::DribbleAfter {
-                rate_bytes_per_s, ..
-            } => Some(Lane::new(Some(rate_bytes_per_s), Duration::ZERO)),
+            Fault::DribbleAfter { rate_bytes_per_s, .. } => Some(Lane::new(Some(rate_bytes_per_s), Duration::ZERO)),
             _ => None,
         };
         Misbehaviour { fault, dribble }
@@ -61,10 +59,9 @@ impl Misbehaviour {
     /// The most bytes to send at once when `served` have been.
     pub(super) fn piece_bytes(&self, served: u64) -> usize {
         match self.fault {
-            Fault::DribbleAfter {
-                bytes,
-                rate_bytes_per_s,
-            } if served >= bytes => (rate_bytes_per_s / 10).clamp(1, 32 * 1024) as usize,
+            Fault::DribbleAfter { bytes, rate_bytes_per_s } if served >= bytes => {
+                (rate_bytes_per_s / 10).clamp(1, 32 * 1024) as usize
+            }
             Fault::DribbleAfter { bytes, .. } => (bytes - served).min(usize::MAX as u64) as usize,
             _ => usize::MAX,
         }

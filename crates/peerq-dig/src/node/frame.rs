@@ -24,12 +24,8 @@ impl Labels {
     /// Labels for a resource of `total_length` bytes under `root`, 64 hex digits. `chunk_count` only if the answer carries
     /// the layout: dig-download 0.26 takes a count without a layout for the start of a layout in pages, and fails.
     pub(super) fn new(root: &str, total_length: u64, chunk_count: Option<usize>) -> Labels {
-        let count = chunk_count
-            .map(|count| format!(r#","chunk_count":{count}"#))
-            .unwrap_or_default();
-        Labels {
-            json: format!(r#""root":"{root}","total_length":{total_length}{count}"#),
-        }
+        let count = chunk_count.map(|count| format!(r#","chunk_count":{count}"#)).unwrap_or_default();
+        Labels { json: format!(r#""root":"{root}","total_length":{total_length}{count}"#) }
     }
 }
 
@@ -51,30 +47,17 @@ pub(super) fn push(out: &mut Vec<u8>, labels: &Labels, place: Place<'_>, payload
     debug_assert!(payload.len() <= FRAME_BYTES);
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    write(
-        out,
-        format_args!(
-            r#"{{"offset":{},"length":{},"bytes":""#,
-            place.offset,
-            payload.len()
-        ),
-    );
+    write(out, format_args!(r#"{{"offset":{},"length":{},"bytes":""#, place.offset, payload.len()));
     let text = out.len();
     out.resize(text + payload.len().div_ceil(3) * 4, 0);
     // The space is exactly that of padded base64, so this fails never; a short write would leave zeros, not panic.
     let _ = STANDARD.encode_slice(payload, &mut out[text..]);
-    write(
-        out,
-        format_args!(r#"","complete":{},{}"#, place.complete, labels.json),
-    );
+    write(out, format_args!(r#"","complete":{},{}"#, place.complete, labels.json));
     if let Some(index) = place.chunk_index {
         write(out, format_args!(r#","chunk_index":{index}"#));
     }
     if let Some((first, lengths)) = place.page {
-        write(
-            out,
-            format_args!(r#","chunk_lens_offset":{first},"chunk_lens":["#),
-        );
+        write(out, format_args!(r#","chunk_lens_offset":{first},"chunk_lens":["#));
         for (position, length) in lengths.iter().enumerate() {
             let comma = if position == 0 { "" } else { "," };
             write(out, format_args!("{comma}{length}"));
@@ -109,9 +92,7 @@ mod tests {
 
     fn decode(bytes: &[u8]) -> RangeFrame {
         let mut reader = bytes;
-        let frame = futures::executor::block_on(RangeFrame::decode(&mut reader))
-            .unwrap()
-            .unwrap();
+        let frame = futures::executor::block_on(RangeFrame::decode(&mut reader)).unwrap().unwrap();
         assert!(reader.is_empty(), "the length prefix is exact");
         frame
     }
@@ -145,12 +126,7 @@ mod tests {
         for (chunk_bytes, payload_bytes) in [(1 << 18, FRAME_BYTES), (1 << 31, 0)] {
             let lengths = [chunk_bytes; MAX_CHUNK_LENS_PER_FRAME];
             let page = Some((0, &lengths[..]));
-            let place = Place {
-                offset: u64::MAX,
-                chunk_index: Some(u64::MAX),
-                page,
-                complete: false,
-            };
+            let place = Place { offset: u64::MAX, chunk_index: Some(u64::MAX), page, complete: false };
             let mut out = Vec::new();
             push(&mut out, &labels, place, &vec![7; payload_bytes]);
             assert_eq!(decode(&out).bytes.len(), payload_bytes);

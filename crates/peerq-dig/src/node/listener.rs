@@ -70,10 +70,7 @@ async fn accept(
     listener: &TcpListener,
     limit: &Arc<Semaphore>,
 ) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let place = Arc::clone(limit)
-        .acquire_owned()
-        .await
-        .map_err(io::Error::other)?;
+    let place = Arc::clone(limit).acquire_owned().await.map_err(io::Error::other)?;
     let (tcp, addr) = listener.accept().await?;
     Ok((tcp, addr, place))
 }
@@ -97,20 +94,11 @@ async fn connection(shared: Arc<Shared>, tcp: TcpStream) -> io::Result<()> {
 
 async fn handshake(shared: &Shared, stream: LinkStream) -> io::Result<(PeerId, PeerSession)> {
     // One configuration per connection: its verifier stores who connected.
-    let tls =
-        dig_tls::server_config_spki_pinned(shared.identity.cert(), BindingPolicy::Opportunistic)
-            .map_err(io::Error::other)?;
-    let stream = TlsAcceptor::from(tls.config)
-        .accept(BufReader::with_capacity(READ_BUFFER_BYTES, stream))
-        .await?;
-    let peer = tls
-        .captured_peer_id
-        .get()
-        .ok_or_else(|| io::Error::other("the peer has no certificate"))?;
-    Ok((
-        peer,
-        PeerSession::server(BufWriter::with_capacity(WRITE_BUFFER_BYTES, stream)),
-    ))
+    let tls = dig_tls::server_config_spki_pinned(shared.identity.cert(), BindingPolicy::Opportunistic)
+        .map_err(io::Error::other)?;
+    let stream = TlsAcceptor::from(tls.config).accept(BufReader::with_capacity(READ_BUFFER_BYTES, stream)).await?;
+    let peer = tls.captured_peer_id.get().ok_or_else(|| io::Error::other("the peer has no certificate"))?;
+    Ok((peer, PeerSession::server(BufWriter::with_capacity(WRITE_BUFFER_BYTES, stream))))
 }
 
 /// Answers the streams of one connection. The multiplexer bounds their number and loses streams that are not accepted at

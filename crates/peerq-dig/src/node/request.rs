@@ -39,10 +39,7 @@ pub(super) enum Code {
 pub(super) async fn read(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
     let length = reader.read_u32().await? as usize;
     if length > REQUEST_BYTES_MAX {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "a request longer than the wire allows",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a request longer than the wire allows"));
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).await?;
@@ -56,29 +53,15 @@ fn parse(body: &[u8]) -> Request {
     };
     let has = |key| value.get(key).is_some();
     let parsed = if has("type") {
-        serde_json::from_value(value)
-            .map(Request::Dht)
-            .map_err(|_| {
-                DhtResponse::Error {
-                    code: 1,
-                    message: "the request is none of this DHT's".to_owned(),
-                }
-                .encode()
-            })
+        serde_json::from_value(value).map(Request::Dht).map_err(|_| {
+            DhtResponse::Error { code: 1, message: "the request is none of this DHT's".to_owned() }.encode()
+        })
     } else if has("items") {
-        serde_json::from_value(value)
-            .map(Request::Availability)
-            .map_err(|_| invalid("no availability request"))
+        serde_json::from_value(value).map(Request::Availability).map_err(|_| invalid("no availability request"))
     } else if let Some(id) = value.get("id").filter(|_| has("method")) {
-        Err(error(
-            Some(id),
-            Code::MethodNotFound,
-            "this node serves ranges, availability and the DHT only",
-        ))
+        Err(error(Some(id), Code::MethodNotFound, "this node serves ranges, availability and the DHT only"))
     } else if has("length") {
-        serde_json::from_value(value)
-            .map(Request::Range)
-            .map_err(|_| invalid("no range request"))
+        serde_json::from_value(value).map(Request::Range).map_err(|_| invalid("no range request"))
     } else {
         Err(invalid("the request is of no known kind"))
     };
@@ -91,9 +74,7 @@ fn invalid(message: &str) -> Vec<u8> {
 
 /// A framed JSON-RPC error.
 pub(super) fn error(id: Option<&Value>, code: Code, message: &str) -> Vec<u8> {
-    frame(
-        &json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code as i32, "message": message } }),
-    )
+    frame(&json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code as i32, "message": message } }))
 }
 
 /// `value` as JSON behind its length.
@@ -115,10 +96,7 @@ mod tests {
         let query = AvailabilityRequest::new(vec![]).encode().unwrap();
         assert!(matches!(parse(&query[4..]), Request::Availability(_)));
         let ping = DhtRequest::Ping { nonce: 1 }.encode();
-        assert!(matches!(
-            parse(&ping[4..]),
-            Request::Dht(DhtRequest::Ping { nonce: 1 })
-        ));
+        assert!(matches!(parse(&ping[4..]), Request::Dht(DhtRequest::Ping { nonce: 1 })));
     }
 
     #[test]
@@ -130,15 +108,10 @@ mod tests {
             (b"{}", Code::InvalidRequest),
             (br#"{"items":7}"#, Code::InvalidRequest),
             (br#"{"length":-1,"store_id":""}"#, Code::InvalidRequest),
-            (
-                br#"{"length":18446744073709551616,"store_id":""}"#,
-                Code::InvalidRequest,
-            ),
+            (br#"{"length":18446744073709551616,"store_id":""}"#, Code::InvalidRequest),
             (br#"{"method":"dig.getPeers","id":1}"#, Code::MethodNotFound),
         ] {
-            let Request::Refused(answer) = parse(body) else {
-                panic!("{body:?} was accepted")
-            };
+            let Request::Refused(answer) = parse(body) else { panic!("{body:?} was accepted") };
             let answer: Value = serde_json::from_slice(&answer[4..]).unwrap();
             assert_eq!(answer["error"]["code"], code as i32, "{body:?}");
         }

@@ -95,28 +95,19 @@ impl Share {
             Resource::Content => u64::from(self.manifest.chunk_size()),
             Resource::Manifest => u64::MAX,
         };
-        offset
-            .is_multiple_of(chunk_size)
-            .then_some(offset / chunk_size)
+        offset.is_multiple_of(chunk_size).then_some(offset / chunk_size)
     }
 
     /// Fills `buffer` from `offset` of a resource. Blocks.
     ///
     /// # Errors
     /// Those of reading; `UnexpectedEof` for a file that became shorter than it was.
-    pub(super) fn read(
-        &self,
-        resource: Resource,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> io::Result<()> {
+    pub(super) fn read(&self, resource: Resource, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         match resource {
             Resource::Content => read_exact_at(&self.file, buffer, offset),
             Resource::Manifest => {
                 let start = usize::try_from(offset).map_err(io::Error::other)?;
-                let source = start
-                    .checked_add(buffer.len())
-                    .and_then(|end| self.encoded.get(start..end));
+                let source = start.checked_add(buffer.len()).and_then(|end| self.encoded.get(start..end));
                 buffer.copy_from_slice(source.ok_or(io::ErrorKind::UnexpectedEof)?);
                 Ok(())
             }

@@ -70,61 +70,31 @@ async fn dial_one(
     addr: SocketAddr,
     timeout: Duration,
 ) -> Result<Dialled, PoolError> {
-    tokio::time::timeout(timeout, connect(identity, peer, addr))
-        .await
-        .unwrap_or(Err(PoolError::Timeout {
-            peer,
-            doing: "answering a connection",
-            after: timeout,
-        }))
+    tokio::time::timeout(timeout, connect(identity, peer, addr)).await.unwrap_or(Err(PoolError::Timeout {
+        peer,
+        doing: "answering a connection",
+        after: timeout,
+    }))
 }
 
-async fn connect(
-    identity: &Identity,
-    peer: PeerId,
-    addr: SocketAddr,
-) -> Result<Dialled, PoolError> {
-    let unreachable = |source| PoolError::Unreachable {
-        peer,
-        addr,
-        source: Arc::new(source),
-    };
-    let handshake = |source| PoolError::Handshake {
-        peer,
-        addr,
-        source: Arc::new(source),
-    };
+async fn connect(identity: &Identity, peer: PeerId, addr: SocketAddr) -> Result<Dialled, PoolError> {
+    let unreachable = |source| PoolError::Unreachable { peer, addr, source: Arc::new(source) };
+    let handshake = |source| PoolError::Handshake { peer, addr, source: Arc::new(source) };
     let tcp = TcpStream::connect(addr).await.map_err(unreachable)?;
     // With Nagle's delay a small request waits for the acknowledgement of the one before: 40 ms a range.
     tcp.set_nodelay(true).map_err(unreachable)?;
     let socket = Socket::new(tcp);
-    let tls = dig_tls::client_config_spki_pinned(
-        identity.cert(),
-        Some(peer),
-        BindingPolicy::Opportunistic,
-    )
-    .map_err(|error| handshake(std::io::Error::other(error)))?;
-    // Peers are told apart by key; the name only has to be one.
-    let name = ServerName::try_from("peer.dig.invalid")
+    let tls = dig_tls::client_config_spki_pinned(identity.cert(), Some(peer), BindingPolicy::Opportunistic)
         .map_err(|error| handshake(std::io::Error::other(error)))?;
+    // Peers are told apart by key; the name only has to be one.
+    let name = ServerName::try_from("peer.dig.invalid").map_err(|error| handshake(std::io::Error::other(error)))?;
     let stream = TlsConnector::from(tls.config)
-        .connect(
-            name,
-            BufReader::with_capacity(READ_BUFFER_BYTES, socket.clone()),
-        )
+        .connect(name, BufReader::with_capacity(READ_BUFFER_BYTES, socket.clone()))
         .await
         .map_err(|error| match tls.captured_peer_id.get() {
-            Some(found) if found != peer => PoolError::WrongPeer {
-                addr,
-                expected: peer,
-                found,
-            },
+            Some(found) if found != peer => PoolError::WrongPeer { addr, expected: peer, found },
             _ => handshake(error),
         })?;
     let session = PeerSession::client(BufWriter::with_capacity(WRITE_BUFFER_BYTES, stream));
-    Ok(Dialled {
-        addr,
-        socket,
-        session,
-    })
+    Ok(Dialled { addr, socket, session })
 }

@@ -71,10 +71,7 @@ pub enum PoolError {
 
 impl PoolError {
     pub(crate) fn session(peer: &PeerId, source: io::Error) -> Self {
-        PoolError::Session {
-            peer: *peer,
-            source: Arc::new(source),
-        }
+        PoolError::Session { peer: *peer, source: Arc::new(source) }
     }
 
     /// The more telling of two errors of one dial: someone else answering says more than nobody answering.
@@ -87,11 +84,7 @@ impl PoolError {
             PoolError::Handshake { .. } => 4,
             PoolError::WrongPeer { .. } => 5,
         };
-        if weight(&other) > weight(&self) {
-            other
-        } else {
-            self
-        }
+        if weight(&other) > weight(&self) { other } else { self }
     }
 }
 

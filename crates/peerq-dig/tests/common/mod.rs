@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use dig_download::{
-    AvailabilityItem, AvailabilityResponse, DownloadConfig, DownloadError, DownloadOptions,
-    Downloader, FetchedRange, InMemorySink, InMemoryStateStore, ProviderRecord, RangeRequest,
-    RangeTransport, ResourceCommitment, Verifier, VerifyError, assemble_range_stream,
-    drain_trailer_bounded,
+    AvailabilityItem, AvailabilityResponse, DownloadConfig, DownloadError, DownloadOptions, Downloader, FetchedRange,
+    InMemorySink, InMemoryStateStore, ProviderRecord, RangeRequest, RangeTransport, ResourceCommitment, Verifier,
+    VerifyError, assemble_range_stream, drain_trailer_bounded,
 };
 use dig_nat::mux::{PeerStream, RangeFrame};
 use peerq_dig::content::{FileId, Manifest};
@@ -50,11 +49,7 @@ pub(crate) fn file(length: usize) -> TestFile {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(&bytes).unwrap();
     let manifest = Arc::new(Manifest::of_bytes(&bytes));
-    TestFile {
-        file,
-        bytes,
-        manifest,
-    }
+    TestFile { file, bytes, manifest }
 }
 
 pub(crate) fn identity(name: &str) -> Arc<Identity> {
@@ -70,12 +65,7 @@ pub(crate) fn node(name: &str) -> NodeBuilder {
 }
 
 pub(crate) async fn serving(name: &str, file: &TestFile, fault: Fault) -> Node {
-    node(name)
-        .fault(fault)
-        .share_prepared(file.file.path(), Arc::clone(&file.manifest))
-        .start()
-        .await
-        .unwrap()
+    node(name).fault(fault).share_prepared(file.file.path(), Arc::clone(&file.manifest)).start().await.unwrap()
 }
 
 /// A request for a part of a file, with or without the layout.
@@ -88,40 +78,21 @@ pub(crate) fn manifest_request(id: &FileId, length: u64) -> RangeRequest {
 }
 
 fn request(content: &dig_dht::ContentId, offset: u64, length: u64) -> RangeRequest {
-    let dig_dht::ContentId::Resource {
-        store_id,
-        root,
-        retrieval_key,
-    } = content
-    else {
-        panic!("not a resource")
-    };
-    RangeRequest::resource(
-        hex::encode(store_id),
-        hex::encode(retrieval_key),
-        offset,
-        length,
-    )
-    .with_root(hex::encode(root))
-    .with_skip_layout(true)
+    let dig_dht::ContentId::Resource { store_id, root, retrieval_key } = content else { panic!("not a resource") };
+    RangeRequest::resource(hex::encode(store_id), hex::encode(retrieval_key), offset, length)
+        .with_root(hex::encode(root))
+        .with_skip_layout(true)
 }
 
 /// Opens a stream to `peer` for `request`.
-pub(crate) async fn open(
-    pool: &Arc<Pool>,
-    peer: PeerAddr,
-    request: &RangeRequest,
-) -> Result<PeerStream, PoolError> {
+pub(crate) async fn open(pool: &Arc<Pool>, peer: PeerAddr, request: &RangeRequest) -> Result<PeerStream, PoolError> {
     pool.open_range(&peer.peer_id, &[peer.addr], request).await
 }
 
 /// Reads all frames of an answer; the bytes, and whether the last frame says it is the last.
 pub(crate) async fn read_all(mut stream: PeerStream) -> std::io::Result<(Vec<u8>, bool)> {
     let (mut bytes, mut complete) = (Vec::new(), false);
-    while let Some(frame) = tokio::time::timeout(HANG, RangeFrame::decode(&mut stream))
-        .await
-        .expect("no hang")?
-    {
+    while let Some(frame) = tokio::time::timeout(HANG, RangeFrame::decode(&mut stream)).await.expect("no hang")? {
         assert_eq!(frame.offset, bytes.len() as u64, "frames tile the range");
         bytes.extend_from_slice(&frame.bytes);
         complete = frame.complete;
@@ -130,11 +101,7 @@ pub(crate) async fn read_all(mut stream: PeerStream) -> std::io::Result<(Vec<u8>
 }
 
 /// Fetches one part of a file from one node.
-pub(crate) async fn fetch(
-    pool: &Arc<Pool>,
-    node: &Node,
-    request: &RangeRequest,
-) -> std::io::Result<(Vec<u8>, bool)> {
+pub(crate) async fn fetch(pool: &Arc<Pool>, node: &Node, request: &RangeRequest) -> std::io::Result<(Vec<u8>, bool)> {
     read_all(open(pool, node.peer_addr(), request).await.unwrap()).await
 }
 
@@ -155,29 +122,17 @@ impl RangeTransport for PooledTransport {
         items: Vec<AvailabilityItem>,
     ) -> Result<AvailabilityResponse, DownloadError> {
         let (peer, addrs) = Self::target(provider);
-        let query = self
-            .0
-            .query_availability(&peer, &addrs, items, Duration::from_secs(5));
-        query
-            .await
-            .map_err(|error| DownloadError::transport(peer.to_hex(), error))
+        let query = self.0.query_availability(&peer, &addrs, items, Duration::from_secs(5));
+        query.await.map_err(|error| DownloadError::transport(peer.to_hex(), error))
     }
 
-    async fn fetch_range(
-        &self,
-        provider: &ProviderRecord,
-        req: &RangeRequest,
-    ) -> Result<FetchedRange, DownloadError> {
+    async fn fetch_range(&self, provider: &ProviderRecord, req: &RangeRequest) -> Result<FetchedRange, DownloadError> {
         let (peer, addrs) = Self::target(provider);
         let open = self.0.open_range(&peer, &addrs, req).await;
         let mut stream = open.map_err(|error| DownloadError::transport(peer.to_hex(), error))?;
         let (bytes, meta) = assemble_range_stream(&mut stream, req.length).await?;
         drain_trailer_bounded(&mut stream, 4096).await;
-        Ok(FetchedRange {
-            request_offset: req.offset,
-            bytes,
-            meta,
-        })
+        Ok(FetchedRange { request_offset: req.offset, bytes, meta })
     }
 }
 
@@ -185,43 +140,25 @@ impl RangeTransport for PooledTransport {
 pub(crate) struct ManifestVerifier(pub(crate) Arc<Manifest>);
 
 impl Verifier for ManifestVerifier {
-    fn verify_range(
-        &self,
-        _: &ResourceCommitment,
-        first: u64,
-        expected: u64,
-        bytes: &[u8],
-    ) -> Result<(), VerifyError> {
+    fn verify_range(&self, _: &ResourceCommitment, first: u64, expected: u64, bytes: &[u8]) -> Result<(), VerifyError> {
         if bytes.len() as u64 != expected {
-            return Err(VerifyError::Length {
-                expected,
-                actual: bytes.len() as u64,
-            });
+            return Err(VerifyError::Length { expected, actual: bytes.len() as u64 });
         }
         let (mut rest, mut index) = (bytes, first as usize);
         while !rest.is_empty() {
             let length = self.0.chunk_len(index).ok_or(VerifyError::Root)? as usize;
             let (chunk, after) = rest.split_at_checked(length).ok_or(VerifyError::Root)?;
-            self.0
-                .verify_chunk(index, chunk)
-                .map_err(|_| VerifyError::Root)?;
+            self.0.verify_chunk(index, chunk).map_err(|_| VerifyError::Root)?;
             (rest, index) = (after, index + 1);
         }
         Ok(())
     }
 
     fn verify_resource(&self, _: &ResourceCommitment, full: &[u8]) -> Result<(), VerifyError> {
-        (Manifest::of_bytes(full) == *self.0)
-            .then_some(())
-            .ok_or(VerifyError::Root)
+        (Manifest::of_bytes(full) == *self.0).then_some(()).ok_or(VerifyError::Root)
     }
 
-    fn verify_resource_leaf(
-        &self,
-        _: &ResourceCommitment,
-        _: &[u8; 32],
-        _: u64,
-    ) -> Result<(), VerifyError> {
+    fn verify_resource_leaf(&self, _: &ResourceCommitment, _: &[u8; 32], _: u64) -> Result<(), VerifyError> {
         Ok(()) // Every chunk was checked.
     }
 }
@@ -242,11 +179,7 @@ pub(crate) async fn download(
         config,
     );
     let sink = Arc::new(InMemorySink::new());
-    let mut handle = downloader.download(
-        file.id().content(),
-        sink.clone(),
-        DownloadOptions::default(),
-    );
+    let mut handle = downloader.download(file.id().content(), sink.clone(), DownloadOptions::default());
     while handle.next_event().await.is_some() {}
     handle.join().await?;
     Ok(sink.contents().await)
