@@ -103,9 +103,8 @@ impl Expectation {
     /// that a range no peer can deliver quickly is in the end waited for.
     pub(super) fn limits(&self, doublings: u32) -> Limits {
         let usual = self.first_byte.unwrap_or(Duration::ZERO).min(LIMIT_MAX);
-        // Ranges sent before this one may have to pass through the same link first.
-        let queue = if self.crowding > 1.0 { self.body() } else { Duration::ZERO };
-        let silence = SILENCE_MIN.max(usual * FIRST_BYTE_FACTOR).max(queue);
+        // Silence is that of the peer on all its ranges, so a queue ahead of this one does not count as silence.
+        let silence = SILENCE_MIN.max(usual * FIRST_BYTE_FACTOR);
         let unusual = seconds((usual + self.body()).as_secs_f64() * TOTAL_FACTOR);
         let total = TOTAL_MIN.max(unusual).max(silence);
         let double = |d: Duration| d.saturating_mul(1 << doublings.min(DOUBLINGS_MAX)).min(LIMIT_MAX);
