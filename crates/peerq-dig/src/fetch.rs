@@ -1,18 +1,18 @@
 //! Fetching a file: verified from the first byte, from whoever really delivers (HOST-D1, D2, D3, D6, MEAS-10).
 //!
 //! # How a fetch runs
-//! 1. **Staging.** A hidden file beside the output is opened and locked ([`staging`]).
-//! 2. **Holders** are found and confirmed in the background ([`holders`]).
+//! 1. **Staging.** A hidden file beside the output is opened and locked (`staging`).
+//! 2. **Holders** are found and confirmed in the background (`holders`).
 //! 3. **The manifest** comes from the earlier attempt or from a holder, and is believed once it hashes to the id
-//!    ([`manifest_fetch`]). From here on every chunk can be checked by itself.
+//!    (`manifest_fetch`). From here on every chunk can be checked by itself.
 //! 4. **What is there** is found by hashing the staging file. The missing chunks become a resource of their own
-//!    ([`layout`]).
-//! 5. **dig-download** fetches that resource, with our parts at its seams: [`adapter`] chooses the peers, [`transport`]
-//!    carries, measures and verifies, [`sink`] writes, [`state`] hands over the verified layout, [`verify`] guards the way
+//!    (`layout`).
+//! 5. **dig-download** fetches that resource, with our parts at its seams: `adapter` chooses the peers, `transport`
+//!    carries, measures and verifies, `sink` writes, `state` hands over the verified layout, `verify` guards the way
 //!    into the file.
 //! 6. **The file** is synced and renamed into place once the last chunk is in it.
 //!
-//! Every request to a peer ends in the [`scorebook`], once, and from there in the selector.
+//! Every request to a peer ends in the `scorebook`, once, and from there in the selector.
 //!
 //! # Example
 //! ```no_run

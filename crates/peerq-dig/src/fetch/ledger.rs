@@ -5,7 +5,9 @@
 //! the very poll in which the engine learns of the result, so that both always agree with the engine on what is pending
 //! and who is busy. It also holds what the patience rule looks at: every running request with its arrival stamps.
 
-use std::collections::HashMap;
+mod judge;
+mod state;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,18 +17,11 @@ use tokio::time::Instant;
 
 use super::ending::{Ending, Seen};
 use super::layout::{Chunk, MissingLayout};
-use super::patience::{Expectation, Lateness, Limits, Sight, Straggler};
+use super::patience::Expectation;
 use super::reader::Stamps;
 use super::scorebook::Scorebook;
-
-/// How long a peer must be silent to count as silent together with others, and not as merely slow.
-const QUIET: Duration = Duration::from_millis(500);
-
-/// How often a running range is looked at, at least: the end of a download may come before its limits do.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
-
-/// How often one range may be given up before it is no longer moved merely because its peer is slow.
-const MOVES_MAX: u32 = 2;
+pub(super) use judge::Verdict;
+use state::{Phase, RangeState, Running, State};
 
 /// Hard failures after which a peer is not asked again in this download. Higher: more wasted transfers, and a longer end
 /// when nobody else is left. Lower: one rotten block on an honest disk loses a source.
@@ -34,50 +29,6 @@ const LIES_MAX: u32 = 3;
 
 /// Weight of the newest range in a peer's usual concurrency.
 const CONCURRENCY_WEIGHT: f64 = 0.25;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Pending,
-    InFlight,
-    Done,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct RangeState {
-    phase: Phase,
-    /// The transport has proven the bytes it is about to hand over.
-    proven: bool,
-    abandonments: u32,
-}
-
-#[derive(Debug, Default)]
-struct PeerState {
-    in_flight: usize,
-    /// Hard failures in this download.
-    lies: u32,
-    /// Usual number of ranges in flight when one of its ranges completed.
-    concurrency: Option<f64>,
-    last_byte: Option<Instant>,
-}
-
-struct Running {
-    peer: PeerId,
-    stamps: Arc<Stamps>,
-    limits: Limits,
-}
-
-#[derive(Default)]
-struct State {
-    ranges: Vec<RangeState>,
-    pending: usize,
-    completed: usize,
-    peers: HashMap<PeerId, PeerState>,
-    running: HashMap<u64, Running>,
-    next_attempt: u64,
-    candidates: Vec<PeerId>,
-    bytes: u64,
-    busy: Duration,
-}
 
 /// The shared book of one download. Bounded by the number of chunks and of candidates.
 pub(super) struct Ledger {
@@ -96,17 +47,6 @@ pub(super) struct Attempt {
     pub(super) peer: PeerId,
     in_flight: usize,
     doublings: u32,
-}
-
-/// What to do about a running request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Look again after this long.
-    Wait(Duration),
-    /// Let another peer try: this one is late.
-    GiveUp(String),
-    /// Let another peer try: this one is as slow as ever, but the download waits for nothing else.
-    Move,
 }
 
 impl Ledger {
@@ -205,68 +145,6 @@ impl Ledger {
         }
     }
 
-    /// Whether to keep waiting for a running request. `timeout` is the bound that holds even if nobody else could be
-    /// asked; it doubles, like patience, with each abandonment of the range.
-    pub(super) fn judge(&self, attempt: &Attempt, timeout: Duration, patient: bool) -> Verdict {
-        let mut state = self.lock();
-        let now = Instant::now();
-        let Some(running) = state.running.get(&attempt.id) else {
-            return Verdict::GiveUp("the request is no longer known".into());
-        };
-        let (limits, sent) = (running.limits, running.stamps.sent());
-        let elapsed = now.duration_since(sent);
-        let timeout = if patient { timeout.saturating_mul(1 << attempt.doublings.min(4)) } else { timeout };
-        if elapsed >= timeout {
-            return Verdict::GiveUp(format!("not done within {timeout:?}"));
-        }
-        let left = timeout - elapsed;
-        if !patient {
-            return Verdict::Wait(left);
-        }
-        let sight = Sight {
-            elapsed,
-            started: running.stamps.first_byte().is_some(),
-            silent: state.silence(&attempt.peer, now).min(elapsed),
-        };
-        let lateness = match limits.judge(&sight) {
-            Err(_) if sight.silent < QUIET && self.is_straggling(&state, attempt, elapsed) => {
-                if elapsed < limits.unusual {
-                    return Verdict::Move;
-                }
-                Lateness::Total
-            }
-            Err(wait) => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
-            Ok(lateness) => lateness,
-        };
-        let alternative = state.candidates.iter().any(|c| *c != attempt.peer);
-        if !alternative || state.late_together(&attempt.peer, lateness, now) {
-            // Nobody better, or it is our own link: wait on, twice as long, and charge nobody.
-            let doubled = limits.doubled();
-            if let Some(r) = state.running.get_mut(&attempt.id) {
-                r.limits = doubled;
-            }
-            return Verdict::Wait(Duration::from_millis(1));
-        }
-        Verdict::GiveUp(match lateness {
-            Lateness::FirstByte => format!("no first byte within {elapsed:?}"),
-            Lateness::Stall => format!("no byte for {:?}", sight.silent),
-            Lateness::Total => format!("far slower than usual, not done after {elapsed:?}"),
-        })
-    }
-
-    /// Whether the download waits for this range alone or for others like it, and another peer would be done much sooner.
-    fn is_straggling(&self, state: &State, attempt: &Attempt, elapsed: Duration) -> bool {
-        if state.pending > 0 || attempt.doublings >= MOVES_MAX {
-            return false;
-        }
-        let Some(running) = state.running.get(&attempt.id) else { return false };
-        let others = state.candidates.iter().filter(|c| **c != attempt.peer);
-        let time = |peer: &PeerId| Some(self.range_time(peer)?.mul_f64(state.crowding(peer)));
-        let Some(elsewhere) = others.filter_map(time).min() else { return false };
-        let bytes = running.stamps.payload_bytes();
-        Straggler { elapsed, bytes, length: attempt.chunk.length, elsewhere }.is_better_elsewhere()
-    }
-
     /// Reports how a request ended, to the selector and the tallies. To be called once per attempt.
     pub(super) fn report(&self, attempt: &Attempt, ending: &Ending, seen: Seen) {
         {
@@ -339,54 +217,5 @@ impl Ledger {
     }
 }
 
-impl State {
-    fn assign(&mut self, range: usize, peer: PeerId) {
-        let Some(state) = self.ranges.get_mut(range) else {
-            return;
-        };
-        if state.phase == Phase::Pending {
-            state.phase = Phase::InFlight;
-            self.pending -= 1;
-            self.peers.entry(peer).or_default().in_flight += 1;
-        }
-    }
-
-    fn average_rate(&self) -> Option<f64> {
-        let seconds = self.busy.as_secs_f64();
-        (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds)
-    }
-
-    /// How much more than usual one further range would crowd `peer`; at least 1.
-    fn crowding(&self, peer: &PeerId) -> f64 {
-        let Some(peer) = self.peers.get(peer) else { return 1.0 };
-        let usual = peer.concurrency.unwrap_or(1.0).max(1.0);
-        ((peer.in_flight + 1) as f64 / usual).max(1.0)
-    }
-
-    /// Time since the last byte of `peer` on any range, as far as requests to it have been running.
-    fn silence(&self, peer: &PeerId, now: Instant) -> Duration {
-        let running = self.running.values().filter(|r| r.peer == *peer);
-        let last = running.filter_map(|r| Some(r.stamps.sent() + r.stamps.last_byte()?)).max();
-        let last = last.max(self.peers.get(peer).and_then(|p| p.last_byte));
-        last.map_or(Duration::MAX, |at| now.saturating_duration_since(at))
-    }
-
-    /// Whether most of the other busy peers are late in the same way: then the fault is more likely ours.
-    fn late_together(&self, peer: &PeerId, lateness: Lateness, now: Instant) -> bool {
-        let mut others: HashMap<PeerId, bool> = HashMap::new();
-        for running in self.running.values().filter(|r| r.peer != *peer) {
-            let elapsed = now.saturating_duration_since(running.stamps.sent());
-            let late = match lateness {
-                Lateness::Total => elapsed * 2 >= running.limits.total,
-                _ => elapsed.min(self.silence(&running.peer, now)) >= QUIET,
-            };
-            *others.entry(running.peer).or_default() |= late;
-        }
-        let late = others.values().filter(|l| **l).count();
-        late * 2 > others.len()
-    }
-}
-
 #[cfg(test)]
-#[path = "ledger_tests.rs"]
 mod tests;

@@ -1,0 +1,95 @@
+//! Whether a running request is still worth waiting for: the patience rule applied to what the ledger sees (HOST-D2,
+//! AUD-7 in simple form).
+
+use std::time::Duration;
+
+use dig_nat::PeerId;
+use tokio::time::Instant;
+
+use super::state::State;
+use super::{Attempt, Ledger};
+use crate::fetch::patience::{Lateness, Sight, Straggler};
+
+/// A peer that sent something within this time delivers, if slowly; otherwise the rules of silence apply.
+const DELIVERING: Duration = Duration::from_millis(250);
+
+/// How often a running range is looked at, at least: the end of a download may come before its limits do.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// How often one range may be given up before it is no longer moved merely because its peer is slow.
+const MOVES_MAX: u32 = 2;
+
+/// What to do about a running request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::fetch) enum Verdict {
+    /// Look again after this long.
+    Wait(Duration),
+    /// Let another peer try: this one is late.
+    GiveUp(String),
+    /// Let another peer try: this one is as slow as ever, but the download waits for nothing else.
+    Move,
+}
+
+impl Ledger {
+    /// Whether to keep waiting for a running request. `timeout` is the bound that holds even if nobody else could be
+    /// asked; it doubles, like patience, with each abandonment of the range.
+    pub(in crate::fetch) fn judge(&self, attempt: &Attempt, timeout: Duration, patient: bool) -> Verdict {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let Some(running) = state.running.get(&attempt.id) else {
+            return Verdict::GiveUp("the request is no longer known".into());
+        };
+        let (limits, sent) = (running.limits, running.stamps.sent());
+        let elapsed = now.duration_since(sent);
+        let timeout = if patient { timeout.saturating_mul(1 << attempt.doublings.min(4)) } else { timeout };
+        if elapsed >= timeout {
+            return Verdict::GiveUp(format!("not done within {timeout:?}"));
+        }
+        let left = timeout - elapsed;
+        if !patient {
+            return Verdict::Wait(left);
+        }
+        let sight = Sight {
+            elapsed,
+            started: running.stamps.first_byte().is_some(),
+            silent: state.silence(&attempt.peer, now).min(elapsed),
+        };
+        let lateness = match limits.judge(&sight) {
+            Err(_) if sight.silent < DELIVERING && self.is_straggling(&state, attempt, elapsed) => {
+                if elapsed < limits.unusual {
+                    return Verdict::Move;
+                }
+                Lateness::Total
+            }
+            Err(wait) => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
+            Ok(lateness) => lateness,
+        };
+        let alternative = state.candidates.iter().any(|c| *c != attempt.peer);
+        if !alternative || state.late_together(&attempt.peer, lateness, now) {
+            // Nobody better, or it is our own link: wait on, twice as long, and charge nobody.
+            let doubled = limits.doubled();
+            if let Some(r) = state.running.get_mut(&attempt.id) {
+                r.limits = doubled;
+            }
+            return Verdict::Wait(Duration::from_millis(1));
+        }
+        Verdict::GiveUp(match lateness {
+            Lateness::FirstByte => format!("no first byte within {elapsed:?}"),
+            Lateness::Stall => format!("no byte for {:?}", sight.silent),
+            Lateness::Total => format!("far slower than usual, not done after {elapsed:?}"),
+        })
+    }
+
+    /// Whether the download waits for this range alone or for others like it, and another peer would be done much sooner.
+    fn is_straggling(&self, state: &State, attempt: &Attempt, elapsed: Duration) -> bool {
+        if state.pending > 0 || attempt.doublings >= MOVES_MAX {
+            return false;
+        }
+        let Some(running) = state.running.get(&attempt.id) else { return false };
+        let others = state.candidates.iter().filter(|c| **c != attempt.peer);
+        let time = |peer: &PeerId| Some(self.range_time(peer)?.mul_f64(state.crowding(peer)));
+        let Some(elsewhere) = others.filter_map(time).min() else { return false };
+        let bytes = running.stamps.payload_bytes();
+        Straggler { elapsed, bytes, length: attempt.chunk.length, elsewhere }.is_better_elsewhere()
+    }
+}
