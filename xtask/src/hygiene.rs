@@ -50,7 +50,9 @@ pub(crate) fn check(root: &Path) -> StepResult {
 
 fn rust_problems(path: &Path, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
-    if !text.starts_with("//!") {
+    // The tests of one module, in a file beside it, are told by that module.
+    let is_module_of_tests = path.to_string_lossy().ends_with("tests.rs");
+    if !text.starts_with("//!") && !is_module_of_tests {
         problems.push("must open with a `//!` that says what the file is for".to_owned());
     }
     if is_crate_root(path) && !text.contains("#![forbid(unsafe_code)]") {

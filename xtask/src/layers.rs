@@ -2,7 +2,8 @@
 //!
 //! Reads which other room of `crates/peer-quality/src` each source file names (`crate::…`, `super::…`)
 //! and refuses a path that points up the list. A file's room is the first folder or file name below
-//! `src`. Rooms that are not on the list are data or glue: a room of the list may use data rooms only.
+//! `src`. Below the list lies the foundation, which every room may use and which uses nothing but itself.
+//! Whatever is on neither list is glue above the rooms: it may use them all, and none of them may use it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,8 +16,8 @@ const ENGINE: &str = "crates/peer-quality/src";
 /// Rooms in the order in which facts flow through them; each may use itself and those before it.
 const ORDER: &[&str] = &["units", "measure", "estimate", "audit", "rank", "hedge"];
 
-/// Data types that every room may use, and which themselves use only `units`.
-const DATA: &[&str] = &["fact", "facts", "advice", "config", "error"];
+/// What every room may use: units and containers that know nothing of peers' quality.
+const FOUNDATION: &[&str] = &["seed", "table"];
 
 /// Checks every file of the engine.
 ///
@@ -52,16 +53,14 @@ fn refusal(room: &str, used: &str) -> Option<String> {
         return None;
     }
     let place = |name: &str| ORDER.iter().position(|listed| *listed == name);
+    let is_foundation = |name: &str| name == ORDER[0] || FOUNDATION.contains(&name);
     match (place(room), place(used)) {
+        _ if is_foundation(used) => None,
+        _ if is_foundation(room) => Some(format!("`{room}` is part of the foundation and may not use `{used}`")),
         (Some(mine), Some(other)) if other > mine => {
             Some(format!("`{room}` may not use `{used}`, which comes after it in {}", ORDER.join(" <- ")))
         }
-        (Some(_), None) if !DATA.contains(&used) => {
-            Some(format!("`{room}` may not use `{used}`, which is neither a room below it nor data"))
-        }
-        (None, _) if DATA.contains(&room) && used != "units" && !DATA.contains(&used) => {
-            Some(format!("`{room}` holds data types and may use only `units`, not `{used}`"))
-        }
+        (Some(_), None) => Some(format!("`{room}` may not use `{used}`, which is glue above it")),
         _ => None,
     }
 }
@@ -176,7 +175,8 @@ mod tests {
         assert!(refusal("estimate", "rank").is_some());
         assert!(refusal("estimate", "engine").is_some());
         assert_eq!(refusal("engine", "hedge"), None);
-        assert!(refusal("facts", "measure").is_some());
+        assert_eq!(refusal("rank", "table"), None);
+        assert!(refusal("table", "measure").is_some());
     }
 
     #[test]

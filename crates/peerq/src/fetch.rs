@@ -93,6 +93,9 @@ async fn join_network(pool: &Arc<Pool>, bootstrap: &[PeerAddr]) -> Result<Arc<Di
 async fn follow(handle: FetchHandle) -> Result<FetchReport, Failure> {
     let bar = progress::bytes(0);
     let mut snapshots = handle.progress();
+    // One listener for the whole loop: a signal between two listeners would be lost.
+    let interrupt = interrupted();
+    tokio::pin!(interrupt);
     loop {
         tokio::select! {
             changed = snapshots.changed() => {
@@ -101,7 +104,7 @@ async fn follow(handle: FetchHandle) -> Result<FetchReport, Failure> {
                 show(&bar, &snapshot);
                 if snapshot.state == FetchState::Done { break }
             }
-            () = interrupted() => {
+            () = &mut interrupt => {
                 handle.cancel();
                 break;
             }

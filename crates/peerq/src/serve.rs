@@ -58,13 +58,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         builder = builder.share_prepared(path, Arc::clone(manifest));
     }
     let node = builder.start().await.map_err(|error| start_failure(&error))?;
-    for (path, manifest) in &files {
-        output::line(&format!("{}  {}  {}", manifest.id(), node.peer_addr(), path.display()))?;
-    }
     if !args.bootstrap.is_empty()
         && let Err(error) = node.announce().await
     {
         eprintln!("warning: the files are served but not announced: {error}");
+    }
+    for (path, manifest) in &files {
+        output::line(&format!("{}  {}  {}", manifest.id(), node.peer_addr(), path.display()))?;
     }
     let total = ByteSize(files.iter().map(|(_, manifest)| manifest.total_length()).sum());
     eprintln!("serving {} file(s), {total}; Ctrl-C stops", files.len());
