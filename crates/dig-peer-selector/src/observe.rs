@@ -34,6 +34,8 @@ pub struct PeerSnapshot {
     pub hard_failures: u64,
     /// Ranges in flight, promised ones included.
     pub in_flight: u32,
+    /// Ranges that it can use at once, as learned or assumed, at least 1.
+    pub useful_concurrency: u32,
 }
 
 impl PeerSnapshot {
@@ -53,6 +55,7 @@ impl PeerSnapshot {
             samples: quality.samples,
             hard_failures: quality.hard_failures,
             in_flight: quality.in_flight,
+            useful_concurrency: quality.useful_concurrency,
         }
     }
 }

@@ -24,7 +24,7 @@ impl Estimate {
 }
 
 /// What was learned of a peer, from measured outcomes alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct PeerQuality {
     /// Bytes per second of one range's body.
     pub throughput: Estimate,
@@ -38,4 +38,6 @@ pub struct PeerQuality {
     pub hard_failures: u64,
     /// Ranges in flight, promised ones included.
     pub in_flight: u32,
+    /// Ranges that the peer can use at once, as learned or assumed, at least 1.
+    pub useful_concurrency: u32,
 }

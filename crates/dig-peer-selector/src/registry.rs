@@ -135,6 +135,7 @@ impl Record {
             samples: view.samples,
             hard_failures: view.offences,
             in_flight: view.pending.saturating_add(self.leases.promised(now)),
+            useful_concurrency: view.limit,
         };
         PeerEntry {
             peer_id,

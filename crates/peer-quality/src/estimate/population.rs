@@ -152,11 +152,12 @@ impl Population {
         }
     }
 
-    /// Useful concurrency of a peer on `path`, at least 1: the average of its kind.
+    /// Useful concurrency to start a peer on `path` with, at least 1: the average of its kind, and no more than for the very first peer. Too few at first
+    /// cost a peer some ends until it climbs; too many cost a slow one a queue that nobody waits out.
     pub fn concurrency(&self, path: Path) -> u32 {
         let all = self.classes.iter().fold(Sum::default(), |sum, class| sum.plus(class.concurrency));
         let mean = self.classes[path as usize].concurrency.mean().or(all.mean()).unwrap_or(CONCURRENCY);
-        ((mean + 0.5) as u32).max(1)
+        ((mean.min(CONCURRENCY) + 0.5) as u32).max(1)
     }
 
     /// Relayed delivery rate over direct delivery rate, in (0, 1]; 1 while either was never measured.
@@ -202,6 +203,14 @@ mod tests {
         let rate = population.prior(Path::Direct).slowness.bytes_per_sec();
         assert!((rate / 2_000_000.0 - 1.0).abs() < 0.01, "{rate}");
         assert_eq!(population.prior(Path::Direct).concurrency, 2);
+    }
+
+    #[test]
+    fn a_newcomer_starts_with_no_more_requests_than_the_very_first_peer() {
+        let mut population = Population::default();
+        let vote = Vote { concurrency: Some(32.0), ..vote(1_000_000) };
+        population.revote((Path::Direct, Vote::default()), (Path::Direct, vote));
+        assert_eq!(population.concurrency(Path::Direct), CONCURRENCY as u32);
     }
 
     #[test]

@@ -1,0 +1,89 @@
+//! Saturation in closed loop (EST-10): a host that keeps as many requests in flight as recommended, over a link of known rate and delay.
+#![allow(missing_docs)]
+
+use peer_quality::measure::{Delivery, End};
+use peer_quality::units::{Bytes, Span, Time};
+use peer_quality::{Engine, Fact, Seed};
+
+const RANGE: f64 = 262_144.0;
+
+/// A link that shares its rate fairly among the requests whose round trip is over.
+struct Link {
+    bytes_per_s: f64,
+    round_trip_s: f64,
+}
+
+struct Request {
+    sent_s: f64,
+    first_byte_s: Option<f64>,
+    left: f64,
+}
+
+/// Runs `requests` requests to their end; the recommended number in flight after each.
+fn run(link: &Link, requests: usize) -> Vec<u32> {
+    let mut engine = Engine::new(4, Seed::new(1));
+    let slot = engine.admit(0_u8).slot().unwrap();
+    let mut now_s: f64 = 1.0;
+    let mut running: Vec<Request> = Vec::new();
+    let mut limits = Vec::new();
+    let at = |secs: f64| Time::from_micros((secs * 1e6) as u64);
+    while limits.len() < requests {
+        let limit = engine.view(slot, at(now_s)).limit as usize;
+        while running.len() < limit {
+            engine.handle_at(slot, Fact::Sent { requests: 1 }, at(now_s));
+            running.push(Request { sent_s: now_s, first_byte_s: None, left: RANGE });
+        }
+        let sending = |request: &&Request| request.sent_s + link.round_trip_s <= now_s + 1e-9;
+        let share = link.bytes_per_s / running.iter().filter(sending).count().max(1) as f64;
+        let end_of = |request: &Request| {
+            let starts = request.sent_s + link.round_trip_s;
+            if starts <= now_s + 1e-9 { now_s + request.left / share } else { starts }
+        };
+        let next = running.iter().map(end_of).fold(f64::INFINITY, f64::min);
+        for request in &mut running {
+            let starts = request.sent_s + link.round_trip_s;
+            if starts <= now_s + 1e-9 {
+                request.first_byte_s.get_or_insert(now_s);
+                request.left -= share * (next - now_s);
+            }
+        }
+        now_s = next;
+        let ended: Vec<Request> = running.extract_if(.., |request| request.left <= 1e-6).collect();
+        for request in ended {
+            let delivery = Delivery {
+                bytes: Bytes::new(RANGE as u64),
+                elapsed: Span::from_millis(((now_s - request.sent_s) * 1e3).ceil() as u64),
+                first_byte: request
+                    .first_byte_s
+                    .map(|at| Span::from_millis(((at - request.sent_s) * 1e3).ceil() as u64)),
+                end: End::Completed,
+            };
+            engine.handle_at(slot, Fact::Ended(delivery), at(now_s));
+            limits.push(engine.view(slot, at(now_s)).limit);
+        }
+    }
+    limits
+}
+
+fn usual(limits: &[u32]) -> u32 {
+    let mut sorted = limits.to_vec();
+    sorted.sort_unstable();
+    sorted[sorted.len() / 2]
+}
+
+#[test]
+fn requests_follow_the_product_of_rate_and_delay() {
+    // The least number that keeps the link busy is 1 + rate · round trip / range.
+    for (bytes_per_s, round_trip_s, bounds) in [
+        (2.15e6, 0.004, 1..=3),
+        (3.3e6, 0.05, 1..=4),
+        (24e6, 0.004, 1..=4),
+        (16e6, 0.153, 6..=24),
+        (7.5e6, 0.082, 2..=8),
+    ] {
+        let limits = run(&Link { bytes_per_s, round_trip_s }, 600);
+        let settled = usual(&limits[300..]);
+        assert!(bounds.contains(&settled), "{bytes_per_s} bytes/s, {round_trip_s} s: {settled}");
+        assert!(limits.iter().max() <= Some(&32));
+    }
+}
