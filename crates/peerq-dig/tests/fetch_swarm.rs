@@ -114,7 +114,7 @@ async fn a_node_killed_half_way_is_replaced_and_a_second_fetch_needs_no_more_tha
     let slow = |name: &str| node(name).link(shape).share_prepared(file.file.path(), file.manifest.clone());
     let mut doomed = slow("kill-doomed").start().await.unwrap();
     let client = Client::new("kill-client");
-    let options = client.options(&file, "out").peer(doomed.peer_addr()).give_up_after(Duration::from_millis(200));
+    let options = client.options(&file, "out").peer(doomed.peer_addr()).give_up_after(Duration::from_secs(2));
     let handle = Fetcher::new(client.pool.clone()).fetch(options);
     let progressed = |p: &peerq_dig::fetch::Progress| p.bytes_done >= 8 * CHUNK as u64;
     handle.progress().wait_for(|p| p.state == FetchState::Downloading && progressed(p)).await.unwrap();
