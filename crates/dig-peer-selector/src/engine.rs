@@ -1,7 +1,7 @@
 //! The selector: the specification's API (§5) over the engine.
 //!
 //! All state sits behind one lock that is held for the time of a call and never across I/O. What the specification calls the registry is the engine's table
-//! plus [`Record`]s in a parallel array; what it calls the model is the engine's.
+//! plus `Record`s in a parallel array; what it calls the model is the engine's.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -90,7 +90,7 @@ impl Delivered {
         }
     }
 
-    /// The slowness of a whole wait, held within [`BELIEVABLE`] of what this peer's record predicts for it: one absurd sample must not pass for a
+    /// The slowness of a whole wait, held within `BELIEVABLE` of what this peer's record predicts for it: one absurd sample must not pass for a
     /// capacity. Two in a row are a change, and then the record itself follows.
     pub fn believable(&self, sample: &Sample) -> Slowness {
         let Some(body) = self.body.value().filter(|_| self.body.weight() >= 2.0) else { return sample.whole() };

@@ -1,7 +1,7 @@
 //! `peerq swarm`: the main job on this machine, both ways of choosing side by side.
 //!
 //! Real nodes, real mTLS, real transfers on loopback. Only the links are made up ([`world`]); what
-//! happens over them is measured ([`run`]) and told ([`report`]).
+//! happens over them is measured ([`mod@run`]) and told ([`report`]).
 
 mod report;
 mod run;
