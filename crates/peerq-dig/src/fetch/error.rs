@@ -64,11 +64,7 @@ pub enum FetchError {
     },
 
     /// Holders were found, but none of them could be used to the end.
-    #[error(
-        "{missing} of {total} chunks of {id} could not be fetched from any holder; what was verified is kept for the \
-         next attempt{}",
-        list(reasons)
-    )]
+    #[error("{} could not be fetched from any holder{}", what_failed(id, *missing, *total), list(reasons))]
     AllHoldersFailed {
         /// The file that was asked for.
         id: FileId,
@@ -146,6 +142,13 @@ impl FetchError {
             io::ErrorKind::IsADirectory => FetchError::OutputIsDirectory { path: path.to_path_buf() },
             _ => FetchError::Io { action, path: path.to_path_buf(), source },
         }
+    }
+}
+
+fn what_failed(id: &FileId, missing: usize, total: usize) -> String {
+    match total {
+        0 => format!("the list of chunks of {id}"),
+        _ => format!("{missing} of {total} chunks of {id} (what was verified is kept for the next attempt)"),
     }
 }
 

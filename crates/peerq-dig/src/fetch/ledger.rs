@@ -173,9 +173,7 @@ impl Ledger {
             peer.last_byte = peer.last_byte.max(last);
             state.ranges[attempt.range].phase = if done { Phase::Done } else { Phase::Pending };
             state.ranges[attempt.range].proven = done;
-            if done {
-                state.completed += 1;
-            } else {
+            if !done {
                 state.pending += 1;
             }
         }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 2)]
     hostile: u64,
     /// Downloads with each of the two ways of choosing.
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
     /// Seed of everything that is drawn: links, kinds, identities, the file.
     #[arg(long, value_name = "S", default_value_t = 1)]

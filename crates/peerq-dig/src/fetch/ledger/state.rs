@@ -48,7 +48,6 @@ pub(super) struct Running {
 pub(super) struct State {
     pub(super) ranges: Vec<RangeState>,
     pub(super) pending: usize,
-    pub(super) completed: usize,
     pub(super) peers: HashMap<PeerId, PeerState>,
     pub(super) running: HashMap<u64, Running>,
     pub(super) next_attempt: u64,
