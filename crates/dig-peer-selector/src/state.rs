@@ -1,0 +1,261 @@
+//! The selector's state: the engine, what is kept beside it, and how a decision becomes a selection.
+//!
+//! What the specification calls the registry is the engine's table plus [`Record`]s in a parallel array; what it calls the model is the engine's. Everything here runs
+//! under the selector's one lock.
+
+use dig_dht::{CandidateAddr, ContentId};
+use dig_nat::{PeerId, TraversalKind};
+use peer_quality::rank::{Advice, Work};
+use peer_quality::table::{Table, Tier};
+use peer_quality::units::Time;
+use peer_quality::{Admission, Engine, Fact, Seed, Slot};
+
+use crate::content::{Content, MAX_CONTENTS, Member};
+use crate::leases::Lessee;
+use crate::outcome::{FailureReason, OutcomeResult, TransferOutcome};
+use crate::registry::{PeerEntry, Record, path_of};
+use crate::request::{Candidate, ContentRequest, Provenance, SelectedPeer, Selection};
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) engine: Engine<[u8; 32]>,
+    /// Parallel to the engine's slots; a slot without a tenant has none.
+    pub(crate) records: Vec<Option<Record>>,
+    pub(crate) contents: Table<ContentId, Content>,
+    tenancies: u64,
+    pub(crate) slots: Vec<Slot>,
+    advice: Advice,
+}
+
+impl State {
+    pub(crate) fn new(capacity: usize, seed: Seed) -> Self {
+        State {
+            engine: Engine::new(capacity, seed),
+            records: Vec::new(),
+            contents: Table::new(MAX_CONTENTS, seed),
+            tenancies: 0,
+            slots: Vec::new(),
+            advice: Advice::new(),
+        }
+    }
+
+    /// The slot of a content, registered if need be. Nothing pins a content, so there is always room; were there none, nobody would be chosen for it.
+    pub(crate) fn content(&mut self, id: ContentId) -> Option<Slot> {
+        let admission = self.contents.admit(id);
+        let slot = admission.slot()?;
+        if let Admission::Fresh(_) = admission {
+            self.tenancies += 1;
+            self.contents.value_mut(slot).tenancy = self.tenancies;
+        }
+        self.contents.touch(slot, Tier::Cold);
+        Some(slot)
+    }
+
+    pub(crate) fn lessee(&self, content: Slot) -> Lessee {
+        Lessee { content, tenancy: self.contents.value(content).tenancy }
+    }
+
+    /// The slot of a peer, registered if need be; none while the registry is full of live links.
+    pub(crate) fn admit(&mut self, peer: PeerId, provenance: Provenance, unix: u64) -> Option<Slot> {
+        match self.engine.admit(*peer.as_bytes()) {
+            Admission::Known(slot) => {
+                if let Some(record) = &mut self.records[slot.index()] {
+                    record.raise(provenance);
+                }
+                Some(slot)
+            }
+            Admission::Fresh(slot) => {
+                if self.records.len() <= slot.index() {
+                    self.records.resize_with(slot.index() + 1, || None);
+                }
+                self.tenancies += 1;
+                self.records[slot.index()] = Some(Record::new(self.tenancies as u32, provenance, unix));
+                Some(slot)
+            }
+            Admission::Refused => None,
+        }
+    }
+
+    pub(crate) fn name_candidate(
+        &mut self,
+        candidate: &Candidate,
+        provenance: Provenance,
+        unix: u64,
+        now: Time,
+    ) -> Option<(Slot, bool)> {
+        let slot = self.admit(candidate.peer_id, provenance, unix)?;
+        let first = self.engine.name(slot);
+        let record = self.records[slot.index()].as_mut()?;
+        record.merge(candidate, provenance);
+        let leased = !record.leases.is_empty();
+        if let Some(class) = candidate.class
+            && record.class != Some(class)
+        {
+            self.set_class(slot, class, now);
+        }
+        if leased {
+            self.sync_leases(slot, now);
+        }
+        Some((slot, first))
+    }
+
+    /// Fills `slots` with the candidates of a request, each once.
+    pub(crate) fn name_candidates(&mut self, candidates: &[Candidate], unix: u64, now: Time) {
+        self.engine.begin_request();
+        self.slots.clear();
+        for candidate in candidates {
+            if let Some((slot, true)) = self.name_candidate(candidate, Provenance::Dht, unix, now) {
+                self.slots.push(slot);
+            }
+        }
+    }
+
+    /// Fills `slots` with the holders of a content that are still registered.
+    pub(crate) fn name_holders(&mut self, content: Slot, now: Time) {
+        self.engine.begin_request();
+        self.slots.clear();
+        for holder in self.contents.value(content).holders() {
+            if member_of(&self.records, holder.slot) == Some(holder) && self.engine.name(holder.slot) {
+                self.slots.push(holder.slot);
+            }
+        }
+        for at in 0..self.slots.len() {
+            self.sync_leases(self.slots[at], now);
+        }
+    }
+
+    /// Decides among `slots`, grants leases and forms the answer.
+    pub(crate) fn choose(
+        &mut self,
+        req: &ContentRequest,
+        content: Slot,
+        ranges: Option<usize>,
+        active: &[Slot],
+        now: Time,
+    ) -> Selection {
+        let entry = self.contents.value_mut(content);
+        let work = work(req, entry, ranges);
+        entry.decisions += 1;
+        let mut advice = std::mem::take(&mut self.advice);
+        let mut slots = std::mem::take(&mut self.slots);
+        let engine = &self.engine;
+        let failed = |slot: Slot| active.contains(&slot) && engine.is_failing(slot);
+        let lacking = |slot: Slot| entry.has_absent() && entry.lacks(slot, now);
+        if active.is_empty() && !entry.has_absent() {
+            self.engine.decide(&work, &slots, now, &mut advice);
+        } else {
+            let better: Vec<Slot> = slots.iter().copied().filter(|&slot| !failed(slot) && !lacking(slot)).collect();
+            self.engine.decide(&work, &better, now, &mut advice);
+            if advice.is_empty() && better.len() < slots.len() {
+                self.engine.decide(&work, &slots, now, &mut advice);
+            }
+        }
+        let lessee = self.lessee(content);
+        let mut selection = Selection { peers: Vec::with_capacity(advice.len()) };
+        for pick in &advice {
+            let Some(record) = self.records[pick.slot.index()].as_mut() else { continue };
+            let kept = if active.contains(&pick.slot) { record.leases.of(lessee) } else { 0 };
+            record.leases.grant(lessee, kept.saturating_add(pick.requests), now);
+            self.engine.reserve(pick.slot, record.leases.promised(now));
+            let member = member(&self.records, pick.slot);
+            let leased = &mut self.contents.value_mut(content).leased;
+            if active.is_empty() || !leased.contains(&member) {
+                leased.push(member);
+            }
+            selection.peers.push(SelectedPeer {
+                peer_id: PeerId::from_bytes(self.engine.key(pick.slot)),
+                rank: selection.peers.len() as u32,
+                max_concurrency: pick.requests,
+                exploratory: pick.exploratory,
+            });
+        }
+        slots.clear();
+        self.slots = slots;
+        self.advice = advice;
+        selection
+    }
+
+    /// Takes back what a content's latest selection reserved, from the peers that `whose` names.
+    pub(crate) fn release_leases(&mut self, content: Slot, now: Time, whose: impl Fn(Slot) -> bool) {
+        let lessee = self.lessee(content);
+        let leased = std::mem::take(&mut self.contents.value_mut(content).leased);
+        let (released, kept): (Vec<Member>, Vec<Member>) = leased.into_iter().partition(|member| whose(member.slot));
+        for member in released {
+            if member_of(&self.records, member.slot) == Some(member)
+                && let Some(record) = &mut self.records[member.slot.index()]
+            {
+                record.leases.release(lessee);
+                self.sync_leases(member.slot, now);
+            }
+        }
+        self.contents.value_mut(content).leased = kept;
+    }
+
+    /// Tells the engine what is promised to a peer.
+    pub(crate) fn sync_leases(&mut self, slot: Slot, now: Time) {
+        if let Some(record) = &mut self.records[slot.index()] {
+            record.leases.expire(now);
+            self.engine.reserve(slot, record.leases.promised(now));
+        }
+    }
+
+    pub(crate) fn set_class(&mut self, slot: Slot, class: TraversalKind, now: Time) {
+        if let Some(record) = &mut self.records[slot.index()] {
+            record.class = Some(class);
+        }
+        self.engine.handle_at(slot, Fact::Reached(path_of(Some(class))), now);
+    }
+
+    pub(crate) fn learn(&mut self, slot: Slot, content: Slot, outcome: &TransferOutcome, now: Time) {
+        let confirmed = self.engine.has_pending(slot);
+        self.engine.handle_at(slot, Fact::Ended(outcome.delivery()), now);
+        let lessee = self.lessee(content);
+        let Some(record) = self.records[slot.index()].as_mut() else { return };
+        record.last_outcome_at = Some(outcome.at);
+        if !confirmed && !record.leases.is_empty() {
+            record.leases.settle_one(lessee);
+            self.sync_leases(slot, now);
+        }
+        let Some(record) = self.records[slot.index()].as_mut() else { return };
+        let member = Member { slot, tenancy: record.tenancy };
+        match outcome.result {
+            OutcomeResult::Success => {
+                let first_time = record.note_proven(lessee);
+                self.contents.value_mut(content).delivered(member, first_time, outcome.bytes);
+            }
+            OutcomeResult::Failure { reason: FailureReason::Unavailable } => {
+                self.contents.value_mut(content).missing(member, now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn addresses(&self, peer: &PeerId) -> Option<Vec<CandidateAddr>> {
+        let slot = self.engine.find(peer.as_bytes())?;
+        self.records[slot.index()].as_ref().map(Record::addresses)
+    }
+
+    pub(crate) fn entry(&self, slot: Slot, now: Time) -> Option<PeerEntry> {
+        let record = self.records[slot.index()].as_ref()?;
+        let view = self.engine.view(slot, now);
+        Some(record.entry(PeerId::from_bytes(self.engine.key(slot)), &view, now))
+    }
+}
+
+pub(crate) fn work(req: &ContentRequest, content: &Content, ranges: Option<usize>) -> Work {
+    Work {
+        range: content.range(req.total_length, ranges.or(req.range_count)),
+        ranges: ranges.map(|ranges| u32::try_from(ranges).unwrap_or(u32::MAX)),
+        sources: req.effective_parallelism(),
+        scope: content.tenancy,
+        decision: content.decisions,
+    }
+}
+
+fn member_of(records: &[Option<Record>], slot: Slot) -> Option<Member> {
+    records.get(slot.index())?.as_ref().map(|record| Member { slot, tenancy: record.tenancy })
+}
+
+pub(crate) fn member(records: &[Option<Record>], slot: Slot) -> Member {
+    member_of(records, slot).unwrap_or(Member { slot, tenancy: 0 })
+}
