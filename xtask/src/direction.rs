@@ -64,6 +64,16 @@ const RULES: &[Rule] = &[
 /// # Errors
 /// One line for each dependency that points the wrong way.
 pub(crate) fn check(root: &Path) -> StepResult {
+    let graph = Graph::from_metadata(&metadata(root)?).ok_or("`cargo metadata` printed an unknown format")?;
+    let problems = graph.problems();
+    if problems.is_empty() { Ok(format!("{} crates", graph.members.len())) } else { Err(problems.join("\n")) }
+}
+
+/// What cargo knows of the workspace and of everything below it.
+///
+/// # Errors
+/// When cargo fails, for instance because the lock file is out of date.
+pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
     let output = cargo_command(root)
         .args(["metadata", "--format-version", "1", "--locked"])
         .output()
@@ -71,11 +81,7 @@ pub(crate) fn check(root: &Path) -> StepResult {
     if !output.status.success() {
         return Err(format!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))?;
-    let graph = Graph::from_metadata(&metadata).ok_or("`cargo metadata` printed an unknown format")?;
-    let problems = graph.problems();
-    if problems.is_empty() { Ok(format!("{} crates", graph.members.len())) } else { Err(problems.join("\n")) }
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` printed no JSON: {error}"))
 }
 
 /// The resolved graph: package id to name, and to the ids of its non-development dependencies.

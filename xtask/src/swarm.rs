@@ -4,31 +4,41 @@
 //! verified. It compares no times.
 
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::ci::{StepResult, cargo_command};
+use crate::ci::{StepResult, cargo};
+use crate::direction::metadata;
 
 const PEERS: usize = 4;
 const ROUNDS: usize = 3;
+
+const ARGUMENTS: &str = "swarm --size 8MiB --peers 4 --hostile 1 --rounds 3 --seed 7 --json";
 
 /// Runs the swarm with the binary that the tests built and reads its report.
 ///
 /// # Errors
 /// What the report lacks, or how the run failed.
 pub(crate) fn check(root: &Path) -> StepResult {
-    let arguments =
-        "run --locked --quiet -p peerq -- swarm --size 8MiB --peers 4 --hostile 1 --rounds 3 --seed 7 --json";
-    let output = cargo_command(root)
-        .args(arguments.split(' '))
+    // `cargo run` would build the dependencies anew: without the tests they have other features.
+    cargo(root, &["test", "--locked", "--quiet", "--no-run"], &[])?;
+    let binary = metadata(root)?["target_directory"]
+        .as_str()
+        .map(|folder| Path::new(folder).join("debug").join(format!("peerq{}", std::env::consts::EXE_SUFFIX)))
+        .ok_or("`cargo metadata` names no target directory")?;
+    let shown = format!("{} {ARGUMENTS}", binary.display());
+    let output = Command::new(&binary)
+        .current_dir(root)
+        .args(ARGUMENTS.split(' '))
         .output()
-        .map_err(|error| format!("cannot start `cargo {arguments}`: {error}"))?;
+        .map_err(|error| format!("cannot start `{shown}`: {error}"))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("`cargo {arguments}` failed ({}):\n{stderr}", output.status));
+        return Err(format!("`{shown}` failed ({}):\n{stderr}", output.status));
     }
     let report: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("`cargo {arguments}` printed no single JSON document: {error}"))?;
+        .map_err(|error| format!("`{shown}` printed no single JSON document: {error}"))?;
     judge(&report)
 }
 
