@@ -115,13 +115,12 @@ impl Peer {
     }
 
     fn delivered_body(&mut self, sample: &Sample, load: Load, class: u32) {
-        let believed = self.delivered.believable(sample);
         let changed = self.delivered.observe(sample);
         let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
         if changed {
             saturation.world_changed();
         }
-        saturation.observe(load.concurrency, believed, load.confirmed);
+        saturation.observe(load.concurrency, sample.whole(), load.confirmed);
     }
 
     /// Its vote in the population, as of now.

@@ -12,8 +12,6 @@ use crate::units::{Bytes, Slowness};
 /// A body of this many bytes counts half a sample of slowness. Below it the wait is mostly distance; larger makes peers slow to learn.
 /// 32 KiB is the largest frame of the DIG wire: a body within one frame shows no rate.
 const HALF_SAMPLE: Bytes = Bytes::from_kib(32);
-/// A single delivery says nothing of rates further than this factor from the record.
-const BELIEVABLE: f64 = 3.0;
 /// Without a measured first byte, a body this small is taken as all distance.
 const ALL_DISTANCE: Bytes = Bytes::from_kib(4);
 /// Standard deviations of the tail quantile, p95 of a log-normal.
@@ -88,15 +86,6 @@ impl Delivered {
         if self.slowness().is_none_or(|known| at_least > known) {
             self.body.observe(at_least.secs_per_byte(), 1.0);
         }
-    }
-
-    /// The slowness of a whole wait, held within `BELIEVABLE` of what this peer's record predicts for it: one absurd sample must not pass for a
-    /// capacity. Two in a row are a change, and then the record itself follows.
-    pub fn believable(&self, sample: &Sample) -> Slowness {
-        let Some(body) = self.body.value().filter(|_| self.body.weight() >= 2.0) else { return sample.whole() };
-        let expected = self.first_byte.value().unwrap_or(0.0) / sample.bytes.as_f64().max(1.0) + body;
-        let seen = sample.whole().secs_per_byte();
-        Slowness::from_secs_per_byte(seen.clamp(expected / BELIEVABLE, expected * BELIEVABLE))
     }
 
     /// What to expect, filling in from `prior` what was never seen.

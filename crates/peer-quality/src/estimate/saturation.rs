@@ -24,6 +24,9 @@ const JUDGEMENTS_TO_RETRY: u8 = 8;
 const MEMORY: f32 = 12.0;
 /// What is left of an older level's weight per end at another: after about 60 ends it has to be seen again.
 const FADE: f32 = 0.98;
+/// One end says nothing of total rates further than this factor from what is known: an absurd sample must not pass for a capacity.
+/// A real change gets there in a few ends.
+const BELIEVABLE: f32 = 3.0;
 /// Least weight of a level that takes part in a judgement.
 const KNOWN: f32 = 0.5;
 
@@ -92,7 +95,7 @@ impl Saturation {
     pub fn observe(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
         self.confirmed = confirmed;
         let at = nearest_level(concurrency);
-        let rate = concurrency.max(1.0) * slowness.bytes_per_sec() as f32;
+        let rate = self.believable(at, concurrency.max(1.0) * slowness.bytes_per_sec() as f32);
         for (other, level) in self.levels.iter_mut().enumerate() {
             if other != at as usize {
                 level.weight *= FADE;
@@ -110,6 +113,12 @@ impl Saturation {
                 self.current = self.current.min(self.start);
             }
         }
+    }
+
+    fn believable(&self, at: u8, rate: f32) -> f32 {
+        let level = self.levels[at as usize];
+        let known = if level.weight >= KNOWN { Some(level.rate) } else { self.best_rate() };
+        known.map_or(rate, |known| rate.clamp(known / BELIEVABLE, known * BELIEVABLE))
     }
 
     /// The peer's rate changed: what the levels achieved before says little now.
@@ -202,6 +211,15 @@ mod tests {
         assert!(usual(&up[400..]) >= 8, "{}", usual(&up[400..]));
         let down = drive(&mut saturation, 2, 600);
         assert!(usual(&down[400..]) <= 3, "{}", usual(&down[400..]));
+    }
+
+    #[test]
+    fn one_absurd_end_is_no_capacity() {
+        let mut saturation = Saturation::default();
+        drive(&mut saturation, 4, 100);
+        let before = saturation.best_rate().unwrap();
+        saturation.observe(4.0, Slowness::from_secs_per_byte(0.0), true);
+        assert!(saturation.best_rate().unwrap() < 1.5 * before);
     }
 
     #[test]
