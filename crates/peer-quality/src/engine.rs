@@ -131,9 +131,6 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
-        if let Some(slot) = self.peers.find(&peer) {
-            return Admission::Known(slot);
-        }
         let mut left = None;
         let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote)));
         if let Some(vote) = left {
@@ -142,7 +139,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         if let Admission::Fresh(slot) = admission {
             // A draw from the seed alone would repeat for a returning identity; the order of arrivals is part of the host's facts.
             let salt = (self.seed.mix(slot.index() as u64) >> 32) as u32;
-            let proof = self.proofs.find(&peer).map(|at| *self.proofs.value(at)).unwrap_or_default();
+            let proof = match self.proofs.is_empty() {
+                true => Proof::default(),
+                false => self.proofs.find(&peer).map(|at| *self.proofs.value(at)).unwrap_or_default(),
+            };
             let fresh = self.peers.value_mut(slot);
             fresh.salt = salt;
             fresh.proof = proof;
