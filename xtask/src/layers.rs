@@ -17,7 +17,7 @@ const ENGINE: &str = "crates/peer-quality/src";
 const ORDER: &[&str] = &["units", "measure", "estimate", "audit", "rank", "hedge"];
 
 /// What every room may use: units and containers that know nothing of peers' quality.
-const FOUNDATION: &[&str] = &["seed", "table"];
+const FOUNDATION: &[&str] = &["facts", "seed", "table"];
 
 /// Checks every file of the engine.
 ///

@@ -6,8 +6,9 @@ pub mod population;
 pub mod reliability;
 pub mod saturation;
 
+pub use crate::facts::Path;
 pub use delivered::{Basis, Delivered, Forecast};
 pub use log_estimate::LogEstimate;
-pub use population::{Path, Population};
+pub use population::Population;
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;

@@ -6,19 +6,8 @@
 use libm::exp;
 
 use crate::estimate::delivered::Delivered;
+use crate::facts::Path;
 use crate::units::Slowness;
-
-/// How a peer is reached, as far as capacity goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Path {
-    /// Peer to peer, with or without help through a NAT.
-    Direct,
-    /// A relay carries every byte.
-    Relayed,
-    /// Not known.
-    #[default]
-    Unknown,
-}
 
 const PATHS: [Path; 3] = [Path::Direct, Path::Relayed, Path::Unknown];
 

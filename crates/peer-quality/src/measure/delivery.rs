@@ -1,55 +1,15 @@
-//! Fetch timing (MEAS-10): how one request ended, and what may be learned from it.
+//! Fetch timing (MEAS-10): what may be learned from how one request ended.
 //!
 //! The one idea: only a completed fetch is an ordinary sample. A timeout, a cancel or a lost hedge says "at least this long" (it is
 //! *censored*); "not found" is neither latency nor unreliability; and time below the host's resolution is a bound, not a zero.
 
+use crate::facts::{Delivery, End, Fault};
 use crate::units::{Bytes, Slowness, Span};
 
 /// Durations are reported in whole milliseconds by outcome-level hosts, so zero means "less than one": it is read as half of one.
 /// Too high hides how fast a local peer is; too low lets one zero reading outrank a record. Half the resolution is the
 /// expected error of rounding to the nearest.
 const RESOLUTION: Span = Span::from_micros(500);
-
-/// How one request to a peer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery {
-    /// Bytes of the body that arrived.
-    pub bytes: Bytes,
-    /// From sending the request to its end.
-    pub elapsed: Span,
-    /// From sending the request to the first byte, where the host knows it.
-    pub first_byte: Option<Span>,
-    /// How it ended.
-    pub end: End,
-}
-
-/// The end of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Everything arrived and was accepted.
-    Completed,
-    /// The connection broke after some of it.
-    Interrupted,
-    /// It failed, and whose doing it was.
-    Failed(Fault),
-    /// We gave it up: nobody's fault.
-    Cancelled,
-}
-
-/// Why a request failed, split by what may be concluded about the peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Nothing, or not enough, came in time.
-    Timeout,
-    /// The connection could not be made or broke.
-    Transport,
-    /// The peer answered that it does not have it, or will not serve it now.
-    Unavailable,
-    /// The bytes contradict what they are named by: proof.
-    Verification,
-    /// The host cannot say.
-    Unknown,
-}
 
 /// What one completed body says about a peer.
 #[derive(Clone, Copy, Debug, PartialEq)]

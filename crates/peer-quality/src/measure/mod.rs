@@ -5,5 +5,6 @@
 pub mod delivery;
 pub mod pending;
 
-pub use delivery::{Delivery, End, Fault, Sample};
+pub use crate::facts::{Delivery, End, Fault};
+pub use delivery::Sample;
 pub use pending::{DISPATCH_TTL, Pending};
