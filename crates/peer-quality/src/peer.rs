@@ -3,13 +3,16 @@
 use crate::audit::{Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Delivered, Forecast, Path, Reliability, Saturation, Verdict};
-use crate::measure::{Delivery, End, Fault, Pending, Sample};
+use crate::measure::{Delivery, End, Fault, Pending, Sample, Throughput};
 use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
 use crate::units::{Span, Time};
 
 /// How long a condemned peer rests between trials: the same bound within which every peer is tried again.
 const CONDEMNED_REST: Span = crate::audit::cooling::LONGEST;
+
+/// A stretch of busy time counts as this many ends: it has at least as many.
+const STRETCH_ENDS: u8 = 4;
 
 /// One peer's record.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +21,7 @@ pub(crate) struct Peer {
     pub(crate) reliability: Reliability,
     pub(crate) proof: Proof,
     pub(crate) pending: Pending,
+    throughput: Throughput,
     /// Requests that a decision promised and nobody confirmed yet.
     pub(crate) reserved: u32,
     pub(crate) path: Path,
@@ -35,13 +39,6 @@ pub(crate) struct Peer {
     saturation: Option<Saturation>,
     /// The forecast, until something changes it: quotes are far more frequent than ends.
     forecast: Option<Forecast>,
-}
-
-/// How many requests were in flight while one ran, and whether the host said so.
-#[derive(Clone, Copy)]
-struct Load {
-    concurrency: f32,
-    confirmed: bool,
 }
 
 impl Peer {
@@ -74,12 +71,9 @@ impl Peer {
     /// Learns from the end of a request; `class` is the concurrency of its class, `decision` decisions had been made.
     pub(crate) fn ended(&mut self, delivery: &Delivery, class: u32, now: Time, decision: u64) {
         let in_flight = self.in_flight(now);
+        let before = self.pending.load(now);
         let settled = self.pending.settle(delivery.elapsed, now);
-        let load = match settled {
-            Some(settled) => Load { concurrency: settled.concurrency, confirmed: true },
-            // A host that reports no dispatches is taken to keep as many in flight as was recommended.
-            None => Load { concurrency: in_flight.max(1) as f32, confirmed: false },
-        };
+        let stretch = settled.and_then(|_| self.throughput.ended(delivery.bytes, before, self.pending.load(now)));
         self.last_end = Some(now);
         if delivery.end == End::Cancelled {
             return;
@@ -101,9 +95,23 @@ impl Peer {
             _ => {}
         }
         if let Some(sample) = Sample::of(delivery) {
-            self.delivered_body(&sample, load, class);
+            let changed = self.delivered.observe(&sample);
+            let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
+            if changed {
+                saturation.world_changed();
+            }
+            match settled {
+                // A host that reports no dispatches is taken to keep as many in flight as was recommended.
+                None => saturation.observe_one(in_flight.max(1) as f32, sample.whole(), false),
+                // A clock that stands still shows no busy time; then the number beside it has to do.
+                Some(settled) if settled.at == now => saturation.observe_one(settled.concurrency, sample.whole(), true),
+                Some(_) => {}
+            }
         } else if let Some(at_least) = Sample::censored(delivery) {
             self.delivered.observe_censored(at_least);
+        }
+        if let (Some(stretch), Some(saturation)) = (stretch, &mut self.saturation) {
+            saturation.observe_total(stretch.concurrency, stretch.bytes_per_sec, STRETCH_ENDS);
         }
         self.forecast = None;
     }
@@ -112,15 +120,6 @@ impl Peer {
     fn capacity(&self) -> Option<Capacity> {
         let saturation = self.saturation.as_ref().filter(|saturation| saturation.is_confirmed())?;
         Some(Capacity { total: saturation.best_rate()?, single: saturation.single_rate() })
-    }
-
-    fn delivered_body(&mut self, sample: &Sample, load: Load, class: u32) {
-        let changed = self.delivered.observe(sample);
-        let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
-        if changed {
-            saturation.world_changed();
-        }
-        saturation.observe(load.concurrency, sample.whole(), load.confirmed);
     }
 
     /// Its vote in the population, as of now.

@@ -87,3 +87,34 @@ fn requests_follow_the_product_of_rate_and_delay() {
         assert!(limits.iter().max() <= Some(&32));
     }
 }
+
+/// A link that serves requests one after the other, to a host that comes in bursts with idle time between: each burst as large as recommended.
+fn bursts(bytes_per_s: f64, count: usize) -> Vec<u32> {
+    let mut engine = Engine::new(4, Seed::new(1));
+    let slot = engine.admit(0_u8).slot().unwrap();
+    let at = |secs: f64| Time::from_micros((secs * 1e6) as u64);
+    let mut limits = Vec::new();
+    for burst in 0..count {
+        let start_s = 1.0 + 10.0 * burst as f64;
+        let requests = engine.view(slot, at(start_s)).limit;
+        engine.handle_at(slot, Fact::Sent { requests }, at(start_s));
+        for nth in 1..=requests {
+            let end_s = start_s + f64::from(nth) * RANGE / bytes_per_s;
+            let delivery = Delivery {
+                bytes: Bytes::new(RANGE as u64),
+                elapsed: Span::from_micros(((end_s - start_s) * 1e6) as u64),
+                first_byte: Some(Span::from_millis(3)),
+                end: End::Completed,
+            };
+            engine.handle_at(slot, Fact::Ended(delivery), at(end_s));
+        }
+        limits.push(requests);
+    }
+    limits
+}
+
+#[test]
+fn bursts_served_in_order_are_no_reason_for_larger_bursts() {
+    let limits = bursts(2e6, 100);
+    assert!(limits.iter().all(|&limit| limit <= 6) && usual(&limits[50..]) <= 4, "{limits:?}");
+}

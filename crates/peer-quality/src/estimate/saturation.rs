@@ -89,22 +89,32 @@ impl Saturation {
         self.settled
     }
 
-    /// Notes that a request alone achieved `slowness` while `concurrency` requests were in flight; they together moved about that many times as much.
+    /// Notes that `concurrency` requests at a time achieved `total` bytes per second together, as `ends` of them showed.
+    pub fn observe_total(&mut self, concurrency: f32, total: f32, ends: u8) {
+        self.observe(concurrency, total, ends, true);
+    }
+
+    /// Notes that one request alone achieved `slowness` while `concurrency` requests were in flight: together they moved about that many times as much.
     /// Where the concurrency is not `confirmed` by dispatches but only what was recommended, it cannot show that more is better, so the
     /// recommendation never rises above its start (scenario C3).
-    pub fn observe(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
+    pub fn observe_one(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
+        self.observe(concurrency, concurrency.max(1.0) * slowness.bytes_per_sec() as f32, 1, confirmed);
+    }
+
+    fn observe(&mut self, concurrency: f32, total: f32, ends: u8, confirmed: bool) {
         self.confirmed = confirmed;
         let at = nearest_level(concurrency);
-        let rate = self.believable(at, concurrency.max(1.0) * slowness.bytes_per_sec() as f32);
+        let rate = self.believable(at, total);
         for (other, level) in self.levels.iter_mut().enumerate() {
             if other != at as usize {
-                level.weight *= FADE;
+                level.weight *= libm::powf(FADE, f32::from(ends));
             }
         }
         let level = &mut self.levels[at as usize];
-        level.weight = (level.weight + 1.0).min(MEMORY);
-        level.rate += (rate - level.rate) / level.weight;
-        self.ends += 1;
+        let weight = f32::from(ends).min(SEEN_ENOUGH);
+        level.weight = (level.weight + weight).min(MEMORY);
+        level.rate += (rate - level.rate) * weight / level.weight;
+        self.ends = self.ends.saturating_add(ends);
         let seen = self.levels[self.current as usize].weight >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
         if seen || self.ends >= ENDS_TO_GIVE_UP {
             self.ends = 0;
@@ -168,7 +178,7 @@ mod tests {
             .map(|_| {
                 let n = saturation.limit();
                 let each = 1e6 * f64::from(n.min(ceiling)) / f64::from(n);
-                saturation.observe(n as f32, Slowness::from_bytes_per_sec(each), true);
+                saturation.observe_one(n as f32, Slowness::from_bytes_per_sec(each), true);
                 saturation.limit()
             })
             .collect()
@@ -198,7 +208,7 @@ mod tests {
         let mut saturation = Saturation::default();
         for end in 0..400 {
             let n = saturation.limit() as f32;
-            saturation.observe(n, Slowness::from_bytes_per_sec(1e6 * f64::from(end + 1)), false);
+            saturation.observe_one(n, Slowness::from_bytes_per_sec(1e6 * f64::from(end + 1)), false);
             assert!((1..=4).contains(&saturation.limit()));
         }
     }
@@ -218,7 +228,7 @@ mod tests {
         let mut saturation = Saturation::default();
         drive(&mut saturation, 4, 100);
         let before = saturation.best_rate().unwrap();
-        saturation.observe(4.0, Slowness::from_secs_per_byte(0.0), true);
+        saturation.observe_one(4.0, Slowness::from_secs_per_byte(0.0), true);
         assert!(saturation.best_rate().unwrap() < 1.5 * before);
     }
 

@@ -4,7 +4,9 @@
 
 pub mod delivery;
 pub mod pending;
+pub mod throughput;
 
 pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;
 pub use pending::{DISPATCH_TTL, Pending};
+pub use throughput::{Load, Throughput};

@@ -8,6 +8,7 @@
 
 use alloc::collections::VecDeque;
 
+use crate::measure::throughput::Load;
 use crate::units::{Span, Time};
 
 /// How long a request may stay without an end before it is taken as lost.
@@ -36,6 +37,8 @@ pub struct Pending {
     dispatches: VecDeque<Dispatch>,
     /// Number in flight, integrated over time, request-microseconds; wraps.
     integral: u64,
+    /// Time in which anything was in flight, microseconds; wraps.
+    busy: u64,
     integrated_to: Time,
 }
 
@@ -73,9 +76,18 @@ impl Pending {
         self.dispatches.extend(core::iter::repeat_n(Dispatch { at: now, concurrency, integral }, requests));
     }
 
+    /// The sums up to `now`.
+    pub fn load(&mut self, now: Time) -> Load {
+        self.integrate(now);
+        Load { busy_us: self.busy, request_us: self.integral, in_flight: self.len() }
+    }
+
     fn integrate(&mut self, now: Time) {
         let passed = now.since(self.integrated_to).as_micros();
         self.integral = self.integral.wrapping_add(passed.wrapping_mul(self.dispatches.len() as u64));
+        if !self.dispatches.is_empty() {
+            self.busy = self.busy.wrapping_add(passed);
+        }
         self.integrated_to = now;
     }
 
