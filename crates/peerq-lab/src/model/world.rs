@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Behaviour;
+use super::{Behaviour, Wire};
 
 /// A number, or two bounds between which the seed draws one (uniformly; logarithmically where the field says so).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -63,6 +63,8 @@ pub struct PeerGroup {
     /// What it does.
     #[serde(default)]
     pub behaviour: Behaviour,
+    /// What it does on the wire besides; clients that know outcomes only do not see it.
+    pub wire: Option<Wire>,
     /// Name of a shared link that its bytes pass too.
     pub shares: Option<String>,
     /// Address group (such as a /16); peers without one are each a group of their own.
@@ -173,6 +175,9 @@ pub struct Client {
     pub pause_every_s: f64,
     /// Length of such a pause, seconds.
     pub pause_s: Option<Range>,
+    /// Chunks that are verified together, so that bad bytes are only known to be among them; up to 1 is each chunk alone.
+    #[serde(default)]
+    pub verify_group: u32,
 }
 
 /// A time without a connection.
