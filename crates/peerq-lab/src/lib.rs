@@ -5,4 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod model;
+pub mod plan;
 pub mod policy;
+pub mod report;
