@@ -103,6 +103,8 @@ pub enum What {
     CreditedOverTrue,
     /// Distance of credited over true from 1, the largest in the group.
     EstimateError,
+    /// Distance of a fetch's predicted from its actual time, over the actual, at the median.
+    PredictionError,
     /// From [`Check::from_s`] to the first range sent to the group.
     FirstRequestS,
     /// Longest time a range stayed at the group.
@@ -147,7 +149,8 @@ impl What {
             ("until_ends", false),
         ];
         match self {
-            What::P50OverRival | What::P99OverRival => &[("rival", true)],
+            What::P50OverRival | What::P99OverRival => &[("rival", true), ("after_requests", false)],
+            what if what.over_all_runs() => &[("after_requests", false)],
             What::BytesShare | What::RequestsShare => WINDOW_OF_GROUP,
             What::HostileShare | What::DuplicateShare | What::SuccessShare => {
                 &[("from_s", false), ("to_s", false), ("after_requests", false)]
