@@ -17,6 +17,10 @@ pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64
         return rare.then_some(0.0);
     }
     match check.what {
+        What::BytesShare if view.whole() => {
+            let bytes = |peers: &mut dyn Iterator<Item = &PeerResult>| peers.map(|peer| peer.bytes as f64).sum();
+            share(bytes(&mut view.group()), bytes(&mut run.peers.iter()))
+        }
         What::BytesShare => share(view.useful(true), view.useful(false)),
         What::RequestsShare => share(view.sent(true).count() as f64, view.sent(false).count() as f64),
         What::HostileShare => {
@@ -25,6 +29,10 @@ pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64
                 view.ended(false).filter(|end| hostile(end.peer)).map(|end| end.bytes as f64).sum(),
                 view.ended(false).map(|end| end.bytes as f64).sum(),
             )
+        }
+        What::DuplicateShare if view.whole() => {
+            let wasted: f64 = run.peers.iter().map(|peer| peer.wasted_bytes as f64).sum();
+            share(wasted, wasted + run.peers.iter().map(|peer| peer.bytes as f64).sum::<f64>())
         }
         What::DuplicateShare => {
             let wasted = view.ended(false).filter(|end| end.how != How::Useful).map(|end| end.bytes as f64).sum();
@@ -121,6 +129,13 @@ impl<'a> View<'a> {
         view.from_s = from_s.into_iter().fold(0.0, f64::max);
         view.opened = view.from_s.is_finite();
         view
+    }
+
+    /// Whether the check is about the whole run, so that the run's own totals say it best.
+    fn whole(&self) -> bool {
+        let check = self.check;
+        let counts = [check.after_ends, check.after_failures, check.after_requests, check.until_ends];
+        check.from_s.is_none() && check.to_s.is_none() && counts.iter().all(Option::is_none)
     }
 
     fn peer(&self, peer: u32) -> Option<&'a PeerResult> {

@@ -41,7 +41,7 @@ impl Bench for Toy {
         for number in 1..=100u32 {
             let to = if number % every == 0 { 0 } else { world.peers.len() as u32 - 1 };
             let start_s = f64::from(number - 1) * range_s;
-            let end_s = start_s + range_s;
+            let end_s = f64::from(number) * range_s;
             log.sent.push(Sent { at_s: start_s, peer: to });
             log.ended.push(Ended { at_s: end_s, peer: to, held_s: range_s, bytes: 1000, how: How::Useful });
             log.viewed.push(Viewed { at_s: end_s, peer: to, demoted: to == 0, credited_rate: Some(1e6) });

@@ -3,6 +3,8 @@
 //! Nothing in it is a script or comes from elsewhere; what is folded unfolds by HTML's own means.
 
 mod plots;
+#[cfg(test)]
+mod tests;
 
 use std::fmt::Write;
 
