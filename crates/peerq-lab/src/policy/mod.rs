@@ -1,4 +1,33 @@
 //! Policies: who is asked (LAB-3). All see the same: candidates, what they send, and how it ends.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`peerq`] | ours, through the selector's API |
+//! | [`engine`] | ours, the engine driven directly |
+//! | [`published`] | the published selector, through the same driving logic |
+//! | [`round_robin`], [`lowest_rtt`], [`msgrate`], [`p2c`], [`haskell`] | what is in use elsewhere |
+//! | [`clairvoyant`] | the yardstick: it knows the world's [`truth`] |
+
+mod allotment;
+mod backoff;
+pub mod clairvoyant;
+mod driver;
+pub mod engine;
+pub mod haskell;
+mod in_flight;
+mod kind;
+pub mod lowest_rtt;
+pub mod msgrate;
+pub mod p2c;
+pub mod peerq;
+pub mod published;
+pub mod round_robin;
+mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod truth;
+
+pub use kind::PolicyKind;
 
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
@@ -76,6 +105,9 @@ pub trait Policy {
 
     /// A link to a peer came up or went down.
     fn connected(&mut self, _peer: PeerIndex, _up: bool, _now: Time) {}
+
+    /// A call panicked and was caught: what it held may be broken, so it starts anew where it must. Only code that is not ours has anything to do here.
+    fn restart(&mut self) {}
 
     /// What it thinks of a peer.
     fn opinion(&self, _peer: PeerIndex, _now: Time) -> Opinion {
