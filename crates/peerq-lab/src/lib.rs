@@ -4,5 +4,7 @@
 //! time, and everything random is drawn from the run's seed.
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
 pub mod model;
 pub mod policy;
+pub mod sim;
