@@ -4,7 +4,9 @@
 //! time, and everything random is drawn from the run's seed.
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
 pub mod model;
 pub mod plan;
 pub mod policy;
 pub mod report;
+pub mod sim;

@@ -25,7 +25,7 @@ impl Range {
 }
 
 /// Everything but the work.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct World {
     /// The peers, in groups of one kind.
@@ -36,6 +36,23 @@ pub struct World {
     /// Links that several peers have to share, besides their own.
     #[serde(default)]
     pub shared: Vec<SharedLink>,
+    /// How all peers' TCP behaves.
+    #[serde(default)]
+    pub tcp: Tcp,
+}
+
+/// Parameters of TCP that differ between systems.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tcp {
+    /// Least retransmission timeout, milliseconds: 200 is Linux, 1000 is RFC 6298.
+    pub rto_floor_ms: f64,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Tcp { rto_floor_ms: 200.0 }
+    }
 }
 
 /// Peers that differ only by what the seed draws for each.
