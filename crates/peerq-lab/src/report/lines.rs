@@ -52,7 +52,7 @@ pub struct RunLine {
     /// Why there is no result, where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Seconds that requests took, in order of their start, thinned where there are many; one that never ended counts as long as the run went on.
+    /// Seconds that requests took, in order of their start, thinned where there are many; one that never ended counts as an hour.
     pub times_s: Vec<f64>,
     /// Requests, before thinning.
     pub requests: u32,

@@ -3,6 +3,8 @@
 /// The events of one run, each list in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunLog {
+    /// Whether the policy is to be asked now and then what it thinks; that costs time, so only runs that need it do.
+    pub views: bool,
     /// Ranges sent.
     pub sent: Vec<Sent>,
     /// Ranges ended.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::model::{Kind, RunResult};
-use crate::plan::{DEFAULT_SEEDS, Plan};
+use crate::plan::{DEFAULT_SEEDS, Plan, What};
 
 use super::figures::figure;
 use super::quantile::{rounded, thin};
@@ -16,6 +16,10 @@ use super::{Bench, Lines, OURS, PlanLine, RunLine, RunLog, Series};
 
 /// Most completion times kept of a run.
 const MAX_TIMES: usize = 1024;
+
+/// What a request that never ended counts as, seconds: about the time after which the client abandons one. A real completion may take longer, but never so long
+/// that giving up would pay.
+const NEVER_S: f64 = 3600.0;
 
 /// What to run, besides the plans.
 #[derive(Clone, Debug, Default)]
@@ -153,7 +157,8 @@ fn jobs_of<'a>(bench: &dyn Bench, plan: &'a Plan, selection: &Selection) -> Resu
 }
 
 fn run_one(bench: &dyn Bench, job: &Job<'_>) -> RunLine {
-    let mut log = RunLog::default();
+    let asks_order = job.plan.checks.iter().any(|check| check.what == What::OrderKept);
+    let mut log = RunLog { views: !job.control && (job.seed == 1 || asks_order), ..RunLog::default() };
     let ran = std::panic::catch_unwind(AssertUnwindSafe(|| {
         bench.run(&job.world, &job.plan.workload, &job.policy, job.seed, &mut log)
     }));
@@ -174,12 +179,8 @@ fn run_one(bench: &dyn Bench, job: &Job<'_>) -> RunLine {
 }
 
 fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> RunLine {
-    let end_s = result.requests.first().map_or(0.0, |first| first.start_s) + result.seconds;
-    let times: Vec<f64> = result
-        .requests
-        .iter()
-        .map(|request| rounded((request.end_s.unwrap_or(end_s).max(request.start_s)) - request.start_s))
-        .collect();
+    let time_s = |request: &crate::model::RequestResult| request.end_s.map_or(NEVER_S, |end_s| end_s - request.start_s);
+    let times: Vec<f64> = result.requests.iter().map(|request| rounded(time_s(request).max(0.0))).collect();
     let missed = |request: &&crate::model::RequestResult| {
         request.deadline_s.is_some_and(|deadline| request.end_s.is_none_or(|end| end > deadline))
     };
