@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod behaviour;
+pub mod cli;
 pub mod laboratory;
 pub mod model;
 pub mod plan;
