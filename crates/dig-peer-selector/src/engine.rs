@@ -3,7 +3,7 @@
 //! All state sits behind one lock that is held for the time of a call and never across I/O. What the specification calls the registry is the engine's table
 //! plus [`Record`]s in a parallel array; what it calls the model is the engine's.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dig_dht::{CandidateAddr, ContentId};
 use dig_nat::{PeerId, TraversalKind};
@@ -21,6 +21,7 @@ use crate::outcome::{FailureReason, OutcomeKind, OutcomeResult, TransferOutcome}
 use crate::pool_event::{PoolEvent, PoolRemovalReason};
 use crate::registry::{PeerEntry, Record, path_of};
 use crate::request::{Candidate, ContentRequest, Provenance, RangePlanDelta, SelectedPeer, Selection};
+use crate::tap::{Call, Tap};
 
 /// Ranks the sources of a content and learns from every outcome. Cheap to share: all methods take `&self`.
 ///
@@ -29,6 +30,7 @@ use crate::request::{Candidate, ContentRequest, Provenance, RangePlanDelta, Sele
 #[derive(Debug)]
 pub struct PeerSelector {
     clock: ClockSource,
+    tap: Option<Arc<dyn Tap>>,
     inner: Mutex<Inner>,
 }
 
@@ -46,7 +48,21 @@ struct Inner {
 impl PeerSelector {
     /// A selector that knows nobody.
     pub fn new(config: SelectorConfig) -> Self {
-        let seed = Seed::new(config.seed());
+        PeerSelector::begin(config, None)
+    }
+
+    /// A selector that shows everything it is told and answers to a [tap](crate::tap). Not part of the specified interface.
+    #[doc(hidden)]
+    pub fn with_tap(config: SelectorConfig, tap: Arc<dyn Tap>) -> Self {
+        PeerSelector::begin(config, Some(tap))
+    }
+
+    fn begin(config: SelectorConfig, tap: Option<Arc<dyn Tap>>) -> Self {
+        let drawn = config.seed();
+        if let Some(tap) = &tap {
+            tap.begins(drawn, config.registry_capacity);
+        }
+        let seed = Seed::new(drawn);
         let inner = Inner {
             engine: Engine::new(config.registry_capacity, seed),
             records: Vec::new(),
@@ -55,7 +71,14 @@ impl PeerSelector {
             slots: Vec::new(),
             advice: Advice::new(),
         };
-        PeerSelector { clock: config.clock, inner: Mutex::new(inner) }
+        PeerSelector { clock: config.clock, tap, inner: Mutex::new(inner) }
+    }
+
+    /// Shows a call to the tap, if there is one. The lock is held, so that calls are shown in the order in which they took effect.
+    fn show(&self, _locked: &MutexGuard<'_, Inner>, at: Time, call: &Call<'_>) {
+        if let Some(tap) = &self.tap {
+            tap.called(at, call);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -75,10 +98,12 @@ impl PeerSelector {
         inner.name_candidates(candidates, unix, now);
         let members = inner.slots.iter().map(|&slot| member(&inner.records, slot)).collect::<Vec<_>>();
         inner.contents.value_mut(content).give(members.into_iter());
-        if req.range_count == Some(0) {
-            return Selection::empty();
-        }
-        inner.choose(req, content, req.range_count, &[], now)
+        let gave = match req.range_count {
+            Some(0) => Selection::empty(),
+            ranges => inner.choose(req, content, ranges, &[], now),
+        };
+        self.show(&inner, now, &Call::Select { request: req, candidates, gave: &gave });
+        gave
     }
 
     /// Chooses sources for the ranges in `need` among the holders of the content, with everything learned so far (spec §5.5).
@@ -89,16 +114,19 @@ impl PeerSelector {
         let now = self.clock.moment();
         let mut inner = self.lock();
         let content = inner.content(req.content);
-        let active: Vec<Slot> = active.iter().filter_map(|peer| inner.engine.find(peer.as_bytes())).collect();
+        let busy: Vec<Slot> = active.iter().filter_map(|peer| inner.engine.find(peer.as_bytes())).collect();
         // Whoever is failing delivers nothing of what it was promised.
         let engine = &inner.engine;
-        let keeps: Vec<Slot> = active.iter().copied().filter(|&slot| !engine.is_failing(slot)).collect();
+        let keeps: Vec<Slot> = busy.iter().copied().filter(|&slot| !engine.is_failing(slot)).collect();
         inner.release_leases(content, now, |slot| !keeps.contains(&slot));
-        if need.is_empty() {
-            return Selection::empty();
-        }
-        inner.name_holders(content, now);
-        inner.choose(req, content, Some(need.len()), &active, now)
+        let gave = if need.is_empty() {
+            Selection::empty()
+        } else {
+            inner.name_holders(content, now);
+            inner.choose(req, content, Some(need.len()), &busy, now)
+        };
+        self.show(&inner, now, &Call::Rebalance { request: req, active, need, gave: &gave });
+        gave
     }
 
     /// Learns from a measured outcome (spec §5.2). An unknown peer is registered first. A [`OutcomeKind::Request`] outcome says nothing about one range
@@ -106,6 +134,7 @@ impl PeerSelector {
     pub fn record_outcome(&self, outcome: &TransferOutcome) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut inner = self.lock();
+        self.show(&inner, now, &Call::Outcome(outcome));
         let Some(slot) = inner.admit(outcome.peer_id, Provenance::Manual, unix) else { return };
         let content = inner.content(outcome.content);
         if let OutcomeKind::Range { .. } = outcome.kind {
@@ -117,6 +146,7 @@ impl PeerSelector {
     pub fn on_dispatch(&self, peer: &PeerId, count: u32) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut inner = self.lock();
+        self.show(&inner, now, &Call::Dispatched { peer, count });
         let Some(slot) = inner.admit(*peer, Provenance::Manual, unix) else { return };
         if let Some(record) = &mut inner.records[slot.index()] {
             record.leases.confirm(count);
@@ -129,6 +159,7 @@ impl PeerSelector {
     pub fn on_pool_event(&self, event: &PoolEvent) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut inner = self.lock();
+        self.show(&inner, now, &Call::Pool(event));
         match event {
             PoolEvent::PeerAdded { peer_id, addr } => {
                 let Some(slot) = inner.admit(*peer_id, Provenance::Gossip, unix) else { return };
@@ -160,6 +191,7 @@ impl PeerSelector {
     pub fn on_connection_class(&self, peer: &PeerId, class: TraversalKind) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut inner = self.lock();
+        self.show(&inner, now, &Call::Class { peer, class });
         let Some(slot) = inner.admit(*peer, Provenance::Nat, unix) else { return };
         inner.set_class(slot, class, now);
     }
@@ -173,6 +205,7 @@ impl PeerSelector {
     pub fn upsert_candidate_from(&self, candidate: &Candidate, provenance: Provenance) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut inner = self.lock();
+        self.show(&inner, now, &Call::Upsert { candidate, provenance });
         inner.engine.begin_request();
         inner.name_candidate(candidate, provenance, unix, now);
     }
@@ -180,6 +213,7 @@ impl PeerSelector {
     /// Forgets a peer altogether, what it was promised and what was proven against it included.
     pub fn remove_peer(&self, peer: &PeerId) {
         let mut inner = self.lock();
+        self.show(&inner, self.clock.moment(), &Call::Removed(peer));
         if let Some(slot) = inner.engine.remove(peer.as_bytes()) {
             inner.records[slot.index()] = None;
         }

@@ -47,6 +47,8 @@ pub mod pool_event;
 pub mod quality;
 pub mod registry;
 mod request;
+#[doc(hidden)]
+pub mod tap;
 pub mod types;
 
 pub use config::{ClockSource, DEFAULT_REGISTRY_CAPACITY, DISPATCH_TTL_SECS, SelectorConfig};
