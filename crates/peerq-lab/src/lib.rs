@@ -10,5 +10,6 @@ pub mod laboratory;
 pub mod model;
 pub mod plan;
 pub mod policy;
+pub mod record;
 pub mod report;
 pub mod sim;
