@@ -4,5 +4,6 @@
 //! time, and everything random is drawn from the run's seed.
 #![forbid(unsafe_code)]
 
+pub mod measure;
 pub mod model;
 pub mod policy;
