@@ -4,6 +4,8 @@
 //! time, and everything random is drawn from the run's seed.
 #![forbid(unsafe_code)]
 
+pub mod behaviour;
 pub mod measure;
 pub mod model;
 pub mod policy;
+pub mod sim;

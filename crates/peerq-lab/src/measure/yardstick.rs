@@ -10,10 +10,10 @@ use crate::model::RunResult;
 pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0_u64);
     for value in values.into_iter().filter(|value| *value > 0.0 && value.is_finite()) {
-        sum += value.ln();
+        sum += libm::log(value);
         count += 1;
     }
-    (count > 0).then(|| (sum / count as f64).exp())
+    (count > 0).then(|| libm::exp(sum / count as f64))
 }
 
 /// The `share` quantile of `runs` over that of the yardstick's runs of the same world and seeds; none where either is, or the yardstick's is zero.

@@ -64,6 +64,23 @@ pub enum Behaviour {
         /// Failures per identity.
         failures: u32,
     },
+    /// Cuts the connection in the middle of this share of requests.
+    Cuts {
+        /// Share of requests.
+        share: f64,
+    },
+    /// Serves large requests at a fraction of its link, small ones at all of it (byte-padder, as outcomes show it).
+    Pads {
+        /// The largest request that is served well, bytes.
+        above_bytes: u64,
+        /// Fraction of the link that larger ones get.
+        factor: f64,
+    },
+    /// Never answers for this share of contents, the same ones as all of its kind (surgical withholder).
+    Withholds {
+        /// Share of contents.
+        share: f64,
+    },
     /// Behaves until a moment, then dribbles together with all of its kind (covert flash).
     Flashes {
         /// Seconds.
@@ -90,7 +107,7 @@ impl Behaviour {
     pub fn kind(&self) -> Kind {
         match self {
             Behaviour::Honest | Behaviour::Lacks { .. } => Kind::Honest,
-            Behaviour::Fails { .. } | Behaviour::Stalls { .. } => Kind::Broken,
+            Behaviour::Fails { .. } | Behaviour::Stalls { .. } | Behaviour::Cuts { .. } => Kind::Broken,
             _ => Kind::Hostile,
         }
     }

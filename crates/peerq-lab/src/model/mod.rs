@@ -2,10 +2,12 @@
 
 mod behaviour;
 mod result;
+mod wire;
 mod workload;
 mod world;
 
 pub use behaviour::{Behaviour, Kind};
 pub use result::{PeerResult, RequestResult, RunResult};
+pub use wire::Wire;
 pub use workload::Workload;
-pub use world::{Change, Client, History, Loss, Outage, PeerGroup, Range, Serve, SharedLink, World};
+pub use world::{Change, Client, History, Loss, Outage, PeerGroup, Range, Serve, SharedLink, Tcp, World};

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Behaviour;
+use super::{Behaviour, Wire};
 
 /// A number, or two bounds between which the seed draws one (uniformly; logarithmically where the field says so).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -25,7 +25,7 @@ impl Range {
 }
 
 /// Everything but the work.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct World {
     /// The peers, in groups of one kind.
@@ -36,6 +36,23 @@ pub struct World {
     /// Links that several peers have to share, besides their own.
     #[serde(default)]
     pub shared: Vec<SharedLink>,
+    /// How all peers' TCP behaves.
+    #[serde(default)]
+    pub tcp: Tcp,
+}
+
+/// Parameters of TCP that differ between systems.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tcp {
+    /// Least retransmission timeout, milliseconds: 200 is Linux, 1000 is RFC 6298.
+    pub rto_floor_ms: f64,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Tcp { rto_floor_ms: 200.0 }
+    }
 }
 
 /// Peers that differ only by what the seed draws for each.
@@ -63,6 +80,8 @@ pub struct PeerGroup {
     /// What it does.
     #[serde(default)]
     pub behaviour: Behaviour,
+    /// What it does on the wire besides; clients that know outcomes only do not see it.
+    pub wire: Option<Wire>,
     /// Name of a shared link that its bytes pass too.
     pub shares: Option<String>,
     /// Address group (such as a /16); peers without one are each a group of their own.
@@ -173,6 +192,9 @@ pub struct Client {
     pub pause_every_s: f64,
     /// Length of such a pause, seconds.
     pub pause_s: Option<Range>,
+    /// Chunks that are verified together, so that bad bytes are only known to be among them; up to 1 is each chunk alone.
+    #[serde(default)]
+    pub verify_group: u32,
 }
 
 /// A time without a connection.

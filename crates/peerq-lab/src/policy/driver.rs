@@ -72,8 +72,6 @@ pub(crate) trait Selector {
     fn learned(&self, peer: PeerIndex, now: Time) -> Learned;
     /// Whether it keeps the peer out of ordinary work.
     fn is_demoted(&self, peer: PeerIndex, now: Time) -> bool;
-    /// Starts anew after a panic.
-    fn restart(&mut self) {}
 }
 
 /// What changes from question to question about one content.
@@ -284,12 +282,6 @@ impl<S: Selector> Policy for Driver<S> {
         self.selector.connected(peer, up, now);
     }
 
-    fn restart(&mut self) {
-        self.selector.restart();
-        self.learned.clear();
-        self.histories.clear();
-    }
-
     fn opinion(&self, peer: PeerIndex, now: Time) -> Opinion {
         let credited_rate = self.learned.get(&peer).and_then(|learned| learned.rate);
         Opinion { demoted: self.selector.is_demoted(peer, now), credited_rate }
@@ -342,12 +334,37 @@ macro_rules! bind_selector {
             /// The latest candidates, as they were asked about and as the selector wants them.
             candidates: (Vec<PeerIndex>, Vec<$krate::Candidate>),
             failed: std::collections::BTreeSet<PeerIndex>,
+            /// Whether a call into the selector is under way. Still set at the next one, it was left by a panic that somebody caught.
+            calling: std::cell::Cell<bool>,
         }
 
         impl Bound {
             pub(crate) fn new(seed: u64) -> Self {
                 let (selector, clock) = make(seed);
-                Bound { seed, selector, clock, candidates: Default::default(), failed: Default::default() }
+                Bound {
+                    seed,
+                    selector,
+                    clock,
+                    candidates: Default::default(),
+                    failed: Default::default(),
+                    calling: Default::default(),
+                }
+            }
+
+            /// Calls the selector.
+            fn call<T>(&self, what: impl FnOnce(&$krate::PeerSelector) -> T) -> T {
+                self.calling.set(true);
+                let answer = what(&self.selector);
+                self.calling.set(false);
+                answer
+            }
+
+            /// What it knows of a peer; nothing after a panic.
+            fn snapshot(&self, peer: PeerIndex) -> Option<$krate::PeerSnapshot> {
+                if self.calling.get() {
+                    return None;
+                }
+                self.call(|selector| selector.peer_snapshot(&names::peer_id(peer)))
             }
 
             fn request(question: &Question<'_>) -> $krate::ContentRequest {
@@ -387,23 +404,29 @@ macro_rules! bind_selector {
             const REBALANCES: bool = REBALANCES;
 
             fn set_clock(&mut self, now: Time) {
+                if self.calling.get() {
+                    // Its lock is poisoned; a fresh one starts with nothing remembered.
+                    *self = Bound::new(self.seed);
+                }
                 set_clock(&self.clock, now);
             }
 
             fn select(&mut self, question: &Question<'_>) -> Vec<Choice> {
                 self.name_candidates(question.candidates);
-                Self::choices(&self.selector.select(&Self::request(question), &self.candidates.1))
+                let request = Self::request(question);
+                Self::choices(&self.call(|selector| selector.select(&request, &self.candidates.1)))
             }
 
             fn rebalance(&mut self, question: &Question<'_>, active: &[PeerIndex]) -> Vec<Choice> {
                 let active: Vec<_> = active.iter().map(|peer| names::peer_id(*peer)).collect();
                 let need = $krate::RangePlanDelta::of_count(question.ranges.min(MAX_NEED) as usize);
-                Self::choices(&self.selector.rebalance(&Self::request(question), &active, &need))
+                let request = Self::request(question);
+                Self::choices(&self.call(|selector| selector.rebalance(&request, &active, &need)))
             }
 
             fn dispatched(&mut self, peer: PeerIndex, _now: Time) {
                 if CONFIRMS_DISPATCHES {
-                    self.selector.on_dispatch(&names::peer_id(peer), 1);
+                    self.call(|selector| selector.on_dispatch(&names::peer_id(peer), 1));
                 }
             }
 
@@ -422,7 +445,7 @@ macro_rules! bind_selector {
                 };
                 // Rounded up: a delivery that took time took at least a millisecond.
                 let millis = |span: Span| span.as_micros().div_ceil(1_000).max(1);
-                self.selector.record_outcome(&$krate::TransferOutcome {
+                let outcome = $krate::TransferOutcome {
                     peer_id: names::peer_id(peer),
                     content: names::content_id(content),
                     kind: $krate::OutcomeKind::Range { index: 0, offset: 0, length: range.get() },
@@ -431,7 +454,8 @@ macro_rules! bind_selector {
                     duration_ms: millis(delivery.elapsed),
                     rtt_ms: delivery.first_byte.map(millis),
                     at: self.clock.now(),
-                });
+                };
+                self.call(|selector| selector.record_outcome(&outcome));
                 if delivery.end == End::Completed {
                     self.failed.remove(&peer);
                 } else {
@@ -441,33 +465,27 @@ macro_rules! bind_selector {
 
             fn connected(&mut self, peer: PeerIndex, up: bool, _now: Time) {
                 let peer_id = names::peer_id(peer);
-                self.selector.on_pool_event(&if up {
+                let event = if up {
                     let addr = std::net::SocketAddr::from(([10, 0, 0, 1], 9444));
                     $krate::PoolEvent::PeerAdded { peer_id, addr }
                 } else {
                     let reason = $krate::PoolRemovalReason::Disconnected;
                     $krate::PoolEvent::PeerRemoved { peer_id, reason }
-                });
+                };
+                self.call(|selector| selector.on_pool_event(&event));
             }
 
             fn learned(&self, peer: PeerIndex, _now: Time) -> Learned {
-                let Some(snapshot) = self.selector.peer_snapshot(&names::peer_id(peer)) else {
-                    return Learned::default();
-                };
+                let Some(snapshot) = self.snapshot(peer) else { return Learned::default() };
                 Learned { rate: snapshot.throughput_bps, first_byte_s: snapshot.rtt_ms.map(|rtt_ms| rtt_ms / 1_000.0) }
             }
 
             fn is_demoted(&self, peer: PeerIndex, _now: Time) -> bool {
                 // Nobody is kept out who did not fail last, unless for what was proven; and asking is dear.
-                let snapshot = self.selector.peer_snapshot(&names::peer_id(peer));
-                snapshot.is_some_and(|snapshot| {
+                self.snapshot(peer).is_some_and(|snapshot| {
                     let suspect = snapshot.hard_failures > 0 || self.failed.contains(&peer);
                     snapshot.banned || (suspect && is_demoted(self, &snapshot, peer))
                 })
-            }
-
-            fn restart(&mut self) {
-                *self = Bound::new(self.seed);
             }
         }
     };

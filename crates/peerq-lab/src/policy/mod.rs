@@ -106,9 +106,6 @@ pub trait Policy {
     /// A link to a peer came up or went down.
     fn connected(&mut self, _peer: PeerIndex, _up: bool, _now: Time) {}
 
-    /// A call panicked and was caught: what it held may be broken, so it starts anew where it must. Only code that is not ours has anything to do here.
-    fn restart(&mut self) {}
-
     /// What it thinks of a peer.
     fn opinion(&self, _peer: PeerIndex, _now: Time) -> Opinion {
         Opinion::default()
