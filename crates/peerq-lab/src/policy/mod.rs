@@ -6,13 +6,14 @@
 //! | [`engine`] | ours, the engine driven directly |
 //! | [`published`] | the published selector, through the same driving logic |
 //! | [`round_robin`], [`lowest_rtt`], [`msgrate`], [`p2c`], [`haskell`] | what is in use elsewhere |
-//! | [`clairvoyant`] | the yardstick: it knows the world's [`truth`] |
+//! | [`clairvoyant`] | the yardstick: it knows the run's [`truth`], by [`foresight`] |
 
 mod allotment;
 mod backoff;
 pub mod clairvoyant;
 mod driver;
 pub mod engine;
+pub mod foresight;
 pub mod haskell;
 mod in_flight;
 mod kind;
