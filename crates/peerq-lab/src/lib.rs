@@ -7,5 +7,7 @@
 pub mod behaviour;
 pub mod measure;
 pub mod model;
+pub mod plan;
 pub mod policy;
+pub mod report;
 pub mod sim;
