@@ -66,6 +66,8 @@ pub(crate) trait Selector {
     fn select(&mut self, question: &Question<'_>) -> Vec<Choice>;
     /// Whoever is in `active` is busy with this content or just failed.
     fn rebalance(&mut self, question: &Question<'_>, active: &[PeerIndex]) -> Vec<Choice>;
+    /// Nothing of a content is left to be asked for.
+    fn finished(&mut self, _question: &Question<'_>) {}
     fn dispatched(&mut self, peer: PeerIndex, now: Time);
     fn record(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time);
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time);
@@ -135,15 +137,7 @@ impl<S: Selector> Driver<S> {
     fn choices(&mut self, ask: &Ask<'_>) -> Vec<Choice> {
         let mut active: Vec<PeerIndex> = self.in_flight.peers_of(ask.content).collect();
         let history = self.history(ask.content);
-        let question = Question {
-            content: ask.content,
-            range: ask.range,
-            ranges: ask.ranges_left,
-            sources: ask.sources.max(1),
-            decision: history.questions,
-            candidates: ask.candidates,
-            now: ask.now,
-        };
+        let question = question(ask, history.questions);
         history.questions += 1;
         let is_known = |one: &Candidate| history.known.binary_search(&one.peer).is_ok();
         let known = !history.known.is_empty() && ask.candidates.iter().all(is_known);
@@ -203,6 +197,18 @@ impl<S: Selector> Driver<S> {
     }
 }
 
+fn question<'a>(ask: &Ask<'a>, decision: u64) -> Question<'a> {
+    Question {
+        content: ask.content,
+        range: ask.range,
+        ranges: ask.ranges_left,
+        sources: ask.sources.max(1),
+        decision,
+        candidates: ask.candidates,
+        now: ask.now,
+    }
+}
+
 /// Whether one range at this place would still be running when the others have done all that is left.
 fn is_straggler(
     place: &Place,
@@ -246,9 +252,12 @@ impl<S: Selector> Policy for Driver<S> {
         for grant in &grants {
             self.in_flight.granted(ask.content, grant.peer, grant.ranges);
         }
-        let granted = grants.iter().map(|grant| grant.ranges).sum();
+        let granted: u32 = grants.iter().map(|grant| grant.ranges).sum();
         let history = self.history(ask.content);
         history.since_trial = if trial_due { 0 } else { history.since_trial.saturating_add(granted) };
+        if granted == ask.ranges_left {
+            self.selector.finished(&question(ask, 0));
+        }
         grants
     }
 
@@ -422,6 +431,14 @@ macro_rules! bind_selector {
                 let need = $krate::RangePlanDelta::of_count(question.ranges.min(MAX_NEED) as usize);
                 let request = Self::request(question);
                 Self::choices(&self.call(|selector| selector.rebalance(&request, &active, &need)))
+            }
+
+            fn finished(&mut self, question: &Question<'_>) {
+                if CONFIRMS_DISPATCHES {
+                    // What was promised for it and never dispatched is promised no longer.
+                    let request = Self::request(&Question { ranges: 0, ..*question });
+                    self.call(|selector| selector.select(&request, &[]));
+                }
             }
 
             fn dispatched(&mut self, peer: PeerIndex, _now: Time) {

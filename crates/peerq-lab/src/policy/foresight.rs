@@ -191,6 +191,23 @@ impl Truth for Foresight {
         Fate::Delivers { first_byte_s, rate }
     }
 
+    fn is_fickle(&self, peer: PeerIndex, at: Time) -> bool {
+        let (Some(state), Some(drawn)) = (self.state(peer, at), self.draw.peers.get(peer.0 as usize)) else {
+            return false;
+        };
+        let cold = drawn.serve.cold_share > 0.0 && drawn.serve.cold_ms > 0.0;
+        cold || !matches!(
+            state.behaviour,
+            Behaviour::Honest
+                | Behaviour::Paces { .. }
+                | Behaviour::Pads { .. }
+                | Behaviour::Boasts
+                | Behaviour::Whitewashes { .. }
+                | Behaviour::Withholds { .. }
+                | Behaviour::Flashes { .. }
+        )
+    }
+
     fn capacity(&self, peer: PeerIndex, at: Time) -> f64 {
         let Some(state) = self.state(peer, at) else { return 0.0 };
         let link = lossy(state.rate, state.rtt_s, self.draw.peers[peer.0 as usize].loss);

@@ -54,6 +54,11 @@ pub trait Truth {
     /// What becomes of a request.
     fn fate(&mut self, request: &Request) -> Fate;
 
+    /// Whether the fates of its requests at `at` differ from each other; where not, that of the next one stands for all.
+    fn is_fickle(&self, _peer: PeerIndex, _at: Time) -> bool {
+        false
+    }
+
     /// Bytes per second that `peer` delivers at `at` to all its requests together.
     fn capacity(&self, peer: PeerIndex, at: Time) -> f64;
 
