@@ -7,6 +7,7 @@
 pub mod behaviour;
 pub mod cli;
 pub mod laboratory;
+pub mod measure;
 pub mod model;
 pub mod plan;
 pub mod policy;

@@ -66,14 +66,14 @@ pub(crate) trait Selector {
     fn select(&mut self, question: &Question<'_>) -> Vec<Choice>;
     /// Whoever is in `active` is busy with this content or just failed.
     fn rebalance(&mut self, question: &Question<'_>, active: &[PeerIndex]) -> Vec<Choice>;
+    /// Nothing of a content is left to be asked for.
+    fn finished(&mut self, _question: &Question<'_>) {}
     fn dispatched(&mut self, peer: PeerIndex, now: Time);
     fn record(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time);
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time);
     fn learned(&self, peer: PeerIndex, now: Time) -> Learned;
     /// Whether it keeps the peer out of ordinary work.
     fn is_demoted(&self, peer: PeerIndex, now: Time) -> bool;
-    /// Starts anew after a panic.
-    fn restart(&mut self) {}
 }
 
 /// What changes from question to question about one content.
@@ -137,15 +137,7 @@ impl<S: Selector> Driver<S> {
     fn choices(&mut self, ask: &Ask<'_>) -> Vec<Choice> {
         let mut active: Vec<PeerIndex> = self.in_flight.peers_of(ask.content).collect();
         let history = self.history(ask.content);
-        let question = Question {
-            content: ask.content,
-            range: ask.range,
-            ranges: ask.ranges_left,
-            sources: ask.sources.max(1),
-            decision: history.questions,
-            candidates: ask.candidates,
-            now: ask.now,
-        };
+        let question = question(ask, history.questions);
         history.questions += 1;
         let is_known = |one: &Candidate| history.known.binary_search(&one.peer).is_ok();
         let known = !history.known.is_empty() && ask.candidates.iter().all(is_known);
@@ -205,6 +197,18 @@ impl<S: Selector> Driver<S> {
     }
 }
 
+fn question<'a>(ask: &Ask<'a>, decision: u64) -> Question<'a> {
+    Question {
+        content: ask.content,
+        range: ask.range,
+        ranges: ask.ranges_left,
+        sources: ask.sources.max(1),
+        decision,
+        candidates: ask.candidates,
+        now: ask.now,
+    }
+}
+
 /// Whether one range at this place would still be running when the others have done all that is left.
 fn is_straggler(
     place: &Place,
@@ -248,9 +252,12 @@ impl<S: Selector> Policy for Driver<S> {
         for grant in &grants {
             self.in_flight.granted(ask.content, grant.peer, grant.ranges);
         }
-        let granted = grants.iter().map(|grant| grant.ranges).sum();
+        let granted: u32 = grants.iter().map(|grant| grant.ranges).sum();
         let history = self.history(ask.content);
         history.since_trial = if trial_due { 0 } else { history.since_trial.saturating_add(granted) };
+        if granted == ask.ranges_left {
+            self.selector.finished(&question(ask, 0));
+        }
         grants
     }
 
@@ -282,12 +289,6 @@ impl<S: Selector> Policy for Driver<S> {
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time) {
         self.selector.set_clock(now);
         self.selector.connected(peer, up, now);
-    }
-
-    fn restart(&mut self) {
-        self.selector.restart();
-        self.learned.clear();
-        self.histories.clear();
     }
 
     fn opinion(&self, peer: PeerIndex, now: Time) -> Opinion {
@@ -342,12 +343,37 @@ macro_rules! bind_selector {
             /// The latest candidates, as they were asked about and as the selector wants them.
             candidates: (Vec<PeerIndex>, Vec<$krate::Candidate>),
             failed: std::collections::BTreeSet<PeerIndex>,
+            /// Whether a call into the selector is under way. Still set at the next one, it was left by a panic that somebody caught.
+            calling: std::cell::Cell<bool>,
         }
 
         impl Bound {
             pub(crate) fn new(seed: u64) -> Self {
                 let (selector, clock) = make(seed);
-                Bound { seed, selector, clock, candidates: Default::default(), failed: Default::default() }
+                Bound {
+                    seed,
+                    selector,
+                    clock,
+                    candidates: Default::default(),
+                    failed: Default::default(),
+                    calling: Default::default(),
+                }
+            }
+
+            /// Calls the selector.
+            fn call<T>(&self, what: impl FnOnce(&$krate::PeerSelector) -> T) -> T {
+                self.calling.set(true);
+                let answer = what(&self.selector);
+                self.calling.set(false);
+                answer
+            }
+
+            /// What it knows of a peer; nothing after a panic.
+            fn snapshot(&self, peer: PeerIndex) -> Option<$krate::PeerSnapshot> {
+                if self.calling.get() {
+                    return None;
+                }
+                self.call(|selector| selector.peer_snapshot(&names::peer_id(peer)))
             }
 
             fn request(question: &Question<'_>) -> $krate::ContentRequest {
@@ -387,23 +413,37 @@ macro_rules! bind_selector {
             const REBALANCES: bool = REBALANCES;
 
             fn set_clock(&mut self, now: Time) {
+                if self.calling.get() {
+                    // Its lock is poisoned; a fresh one starts with nothing remembered.
+                    *self = Bound::new(self.seed);
+                }
                 set_clock(&self.clock, now);
             }
 
             fn select(&mut self, question: &Question<'_>) -> Vec<Choice> {
                 self.name_candidates(question.candidates);
-                Self::choices(&self.selector.select(&Self::request(question), &self.candidates.1))
+                let request = Self::request(question);
+                Self::choices(&self.call(|selector| selector.select(&request, &self.candidates.1)))
             }
 
             fn rebalance(&mut self, question: &Question<'_>, active: &[PeerIndex]) -> Vec<Choice> {
                 let active: Vec<_> = active.iter().map(|peer| names::peer_id(*peer)).collect();
                 let need = $krate::RangePlanDelta::of_count(question.ranges.min(MAX_NEED) as usize);
-                Self::choices(&self.selector.rebalance(&Self::request(question), &active, &need))
+                let request = Self::request(question);
+                Self::choices(&self.call(|selector| selector.rebalance(&request, &active, &need)))
+            }
+
+            fn finished(&mut self, question: &Question<'_>) {
+                if CONFIRMS_DISPATCHES {
+                    // What was promised for it and never dispatched is promised no longer.
+                    let request = Self::request(&Question { ranges: 0, ..*question });
+                    self.call(|selector| selector.select(&request, &[]));
+                }
             }
 
             fn dispatched(&mut self, peer: PeerIndex, _now: Time) {
                 if CONFIRMS_DISPATCHES {
-                    self.selector.on_dispatch(&names::peer_id(peer), 1);
+                    self.call(|selector| selector.on_dispatch(&names::peer_id(peer), 1));
                 }
             }
 
@@ -422,7 +462,7 @@ macro_rules! bind_selector {
                 };
                 // Rounded up: a delivery that took time took at least a millisecond.
                 let millis = |span: Span| span.as_micros().div_ceil(1_000).max(1);
-                self.selector.record_outcome(&$krate::TransferOutcome {
+                let outcome = $krate::TransferOutcome {
                     peer_id: names::peer_id(peer),
                     content: names::content_id(content),
                     kind: $krate::OutcomeKind::Range { index: 0, offset: 0, length: range.get() },
@@ -431,7 +471,8 @@ macro_rules! bind_selector {
                     duration_ms: millis(delivery.elapsed),
                     rtt_ms: delivery.first_byte.map(millis),
                     at: self.clock.now(),
-                });
+                };
+                self.call(|selector| selector.record_outcome(&outcome));
                 if delivery.end == End::Completed {
                     self.failed.remove(&peer);
                 } else {
@@ -441,33 +482,27 @@ macro_rules! bind_selector {
 
             fn connected(&mut self, peer: PeerIndex, up: bool, _now: Time) {
                 let peer_id = names::peer_id(peer);
-                self.selector.on_pool_event(&if up {
+                let event = if up {
                     let addr = std::net::SocketAddr::from(([10, 0, 0, 1], 9444));
                     $krate::PoolEvent::PeerAdded { peer_id, addr }
                 } else {
                     let reason = $krate::PoolRemovalReason::Disconnected;
                     $krate::PoolEvent::PeerRemoved { peer_id, reason }
-                });
+                };
+                self.call(|selector| selector.on_pool_event(&event));
             }
 
             fn learned(&self, peer: PeerIndex, _now: Time) -> Learned {
-                let Some(snapshot) = self.selector.peer_snapshot(&names::peer_id(peer)) else {
-                    return Learned::default();
-                };
+                let Some(snapshot) = self.snapshot(peer) else { return Learned::default() };
                 Learned { rate: snapshot.throughput_bps, first_byte_s: snapshot.rtt_ms.map(|rtt_ms| rtt_ms / 1_000.0) }
             }
 
             fn is_demoted(&self, peer: PeerIndex, _now: Time) -> bool {
                 // Nobody is kept out who did not fail last, unless for what was proven; and asking is dear.
-                let snapshot = self.selector.peer_snapshot(&names::peer_id(peer));
-                snapshot.is_some_and(|snapshot| {
+                self.snapshot(peer).is_some_and(|snapshot| {
                     let suspect = snapshot.hard_failures > 0 || self.failed.contains(&peer);
                     snapshot.banned || (suspect && is_demoted(self, &snapshot, peer))
                 })
-            }
-
-            fn restart(&mut self) {
-                *self = Bound::new(self.seed);
             }
         }
     };

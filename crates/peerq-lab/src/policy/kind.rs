@@ -1,15 +1,15 @@
 //! The policies by name.
 
-use std::rc::Rc;
-
 use super::clairvoyant::Clairvoyant;
+use super::foresight::Foresight;
 use super::haskell::Haskell;
 use super::lowest_rtt::LowestRtt;
 use super::msgrate::Msgrate;
 use super::p2c::P2c;
 use super::round_robin::RoundRobin;
-use super::truth::Truth;
 use super::{Policy, engine, peerq, published};
+use crate::model::{Workload, World};
+use crate::sim::Impossible;
 
 /// Which policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,9 +68,12 @@ impl PolicyKind {
         PolicyKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// A fresh policy with the draws of `seed`. Only the yardstick looks at the `truth`.
-    pub fn build(self, seed: u64, truth: Rc<dyn Truth>) -> Box<dyn Policy> {
-        match self {
+    /// A fresh policy for the run of `workload` in `world` under `seed`. Only the yardstick looks at the world.
+    ///
+    /// # Errors
+    /// [`Impossible`] names the field that no world can have; only the yardstick notices.
+    pub fn build(self, world: &World, workload: &Workload, seed: u64) -> Result<Box<dyn Policy>, Impossible> {
+        Ok(match self {
             PolicyKind::Peerq => Box::new(peerq::peerq(seed)),
             PolicyKind::Engine => Box::new(engine::engine(seed)),
             PolicyKind::Published => Box::new(published::published(seed)),
@@ -79,8 +82,8 @@ impl PolicyKind {
             PolicyKind::Msgrate => Box::new(Msgrate::new(seed)),
             PolicyKind::P2c => Box::new(P2c::new(seed)),
             PolicyKind::Haskell => Box::new(Haskell::new(seed)),
-            PolicyKind::Clairvoyant => Box::new(Clairvoyant::new(truth)),
-        }
+            PolicyKind::Clairvoyant => Box::new(Clairvoyant::new(Box::new(Foresight::new(world, workload, seed)?))),
+        })
     }
 }
 

@@ -6,7 +6,17 @@ use peer_quality::units::{Bytes, Span, Time};
 use proptest::prelude::*;
 
 fn build(kind: PolicyKind, seed: u64) -> Box<dyn Policy> {
-    kind.build(seed, Rc::new(Unknown))
+    match kind {
+        // The bench is no world.
+        PolicyKind::Clairvoyant => Box::new(Clairvoyant::new(Box::new(Unknown))),
+        kind => kind
+            .build(
+                &World::default(),
+                &Workload::Requests { requests: 1, per_s: 1.0, range_bytes: 1, range_timeout_s: 1.0 },
+                seed,
+            )
+            .unwrap(),
+    }
 }
 
 #[test]

@@ -6,13 +6,14 @@
 //! | [`engine`] | ours, the engine driven directly |
 //! | [`published`] | the published selector, through the same driving logic |
 //! | [`round_robin`], [`lowest_rtt`], [`msgrate`], [`p2c`], [`haskell`] | what is in use elsewhere |
-//! | [`clairvoyant`] | the yardstick: it knows the world's [`truth`] |
+//! | [`clairvoyant`] | the yardstick: it knows the run's [`truth`], by [`foresight`] |
 
 mod allotment;
 mod backoff;
 pub mod clairvoyant;
 mod driver;
 pub mod engine;
+pub mod foresight;
 pub mod haskell;
 mod in_flight;
 mod kind;
@@ -105,9 +106,6 @@ pub trait Policy {
 
     /// A link to a peer came up or went down.
     fn connected(&mut self, _peer: PeerIndex, _up: bool, _now: Time) {}
-
-    /// A call panicked and was caught: what it held may be broken, so it starts anew where it must. Only code that is not ours has anything to do here.
-    fn restart(&mut self) {}
 
     /// What it thinks of a peer.
     fn opinion(&self, _peer: PeerIndex, _now: Time) -> Opinion {

@@ -30,15 +30,19 @@ impl Peak {
         Peak { rtt_s: DEFAULT_RTT_S, at: now, pending: 0 }
     }
 
+    fn kept(&self, now: Time) -> f64 {
+        libm::exp(-now.since(self.at).as_secs_f64() / DECAY_S)
+    }
+
     fn faded_s(&self, now: Time) -> f64 {
-        self.rtt_s * (-now.since(self.at).as_secs_f64() / DECAY_S).exp()
+        self.rtt_s * self.kept(now)
     }
 
     fn observe(&mut self, rtt_s: f64, now: Time) {
         if rtt_s > self.rtt_s {
             self.rtt_s = rtt_s;
         } else {
-            let kept = (-now.since(self.at).as_secs_f64() / DECAY_S).exp();
+            let kept = self.kept(now);
             self.rtt_s = self.rtt_s * kept + rtt_s * (1.0 - kept);
         }
         self.at = now;

@@ -34,7 +34,7 @@ fn set_clock(clock: &ClockSource, now: Time) {
 fn is_demoted(bound: &Bound, _snapshot: &PeerSnapshot, peer: PeerIndex) -> bool {
     let request = ContentRequest::new(names::content_id(u64::MAX), 1);
     let peer = names::peer_id(peer);
-    let explanation = bound.selector.explain(&request, &bound.candidates.1);
+    let explanation = bound.call(|selector| selector.explain(&request, &bound.candidates.1));
     let found = explanation.candidates.iter().find(|one| one.peer == peer);
     found.is_some_and(|one| matches!(one.reason, Reason::Banned | Reason::Condemned | Reason::CoolingOff { .. }))
 }
