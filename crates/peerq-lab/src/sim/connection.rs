@@ -61,7 +61,7 @@ impl Connection {
         Connection {
             mode: Mode::Idle,
             sending: Vec::new(),
-            loss_left: losses.next_after(),
+            loss_left: losses.first(),
             round_left: 0.0,
             hold_until: 0,
             counted_at: 0,
@@ -139,7 +139,16 @@ impl Connection {
         }
     }
 
-    /// A packet is lost; `left` bytes of data follow it. Repaired in a round trip by the acknowledgements of what follows, in two by a probe if too little does (RFC 8985),
+    /// The last packet of a reply is shorter than others; losses are counted in whole ones.
+    pub(crate) fn pad(&mut self, bytes: u64) {
+        let over = bytes as f64 % SEGMENT;
+        if over > 0.0 {
+            // The next packet is then the first that can be lost, at its first byte.
+            self.loss_left = (self.loss_left + over - SEGMENT).max(1.0);
+        }
+    }
+
+    /// A packet is lost; `left` bytes of data come with and after it. Repaired in a round trip by the acknowledgements of what follows, in two by a probe if too little does (RFC 8985),
     /// by the timer if the repair is lost too.
     pub(crate) fn lose(&mut self, now: Micros, left: f64, link: &Path) {
         self.loss_left += self.losses.next_after();
@@ -153,7 +162,7 @@ impl Connection {
             return;
         }
         self.window.lost();
-        let repair_s = if left < 3.0 * SEGMENT { (2.0 * link.rtt_s).min(link.rto_s()) } else { link.rtt_s };
+        let repair_s = if left < 4.0 * SEGMENT { (2.0 * link.rtt_s).min(link.rto_s()) } else { link.rtt_s };
         self.hold_until = now.saturating_add(micros(repair_s));
     }
 

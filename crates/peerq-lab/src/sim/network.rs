@@ -371,6 +371,7 @@ impl Network {
         let half = (transfer.bytes as f64 / 2.0).max(1.0);
         if transfer.got >= transfer.bytes as f64 {
             transfer.phase = Phase::Whole;
+            peer.connection.pad(transfer.bytes);
             self.queue.plan(now.max(peer.connection.hold_until), Event::Seen(id));
         } else if transfer.got == half && transfer.answer == Answer::Cuts {
             let slot = transfer.peer;
