@@ -133,7 +133,7 @@ struct Mad {
 impl Mad {
     fn sometimes(&mut self) {
         self.calls += 1;
-        assert!(self.calls % 5 != 0, "mad");
+        assert!(!self.calls.is_multiple_of(5), "mad");
     }
 }
 

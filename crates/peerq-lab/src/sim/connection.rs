@@ -4,7 +4,7 @@
 //! the client sees by the repair's time (bytes after a hole are not delivered), while the network goes on with a smaller window.
 
 use super::loss::Losses;
-use super::queue::{Micros, NEVER, micros};
+use super::queue::{Micros, micros};
 use super::random::Stream;
 use super::window::{SEGMENT, Window};
 
@@ -41,8 +41,6 @@ pub(crate) struct Connection {
     pub(crate) hold_until: Micros,
     /// When bytes were last counted.
     pub(crate) counted_at: Micros,
-    /// Tells the planned tick from stale ones, and when it is.
-    pub(crate) tick: (u32, Micros),
     /// When it is up again after a cut.
     pub(crate) up_at: Micros,
     window: Window,
@@ -65,7 +63,6 @@ impl Connection {
             round_left: 0.0,
             hold_until: 0,
             counted_at: 0,
-            tick: (0, NEVER),
             up_at: 0,
             window: Window::new(),
             losses,

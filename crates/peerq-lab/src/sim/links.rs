@@ -22,6 +22,7 @@ pub(crate) struct Links {
     order: Vec<u32>,
     left: Vec<f64>,
     count: Vec<u32>,
+    full: Vec<bool>,
 }
 
 impl Links {
@@ -42,6 +43,7 @@ impl Links {
             order: Vec::new(),
             left: vec![0.0; links],
             count: vec![0; links],
+            full: vec![false; links],
         }
     }
 
@@ -100,39 +102,36 @@ impl Links {
                 self.tight[link] = false;
             }
         }
-        while !self.order.is_empty() {
-            let fair = |links: &Self, peer: u32| {
-                let path = links.paths[peer as usize].into_iter().flatten();
-                path.map(|link| links.left[link as usize] / f64::from(links.count[link as usize]))
-                    .fold(f64::INFINITY, f64::min)
-            };
+        let mut order = std::mem::take(&mut self.order);
+        while !order.is_empty() {
             // The least fair share of any link: whoever demands no more can be served in full. Otherwise those on the fullest link get exactly that.
-            let least = self.order.iter().map(|peer| fair(self, *peer)).fold(f64::INFINITY, f64::min);
-            let met = self.order.partition_point(|peer| self.demand[*peer as usize] <= least);
-            let mut order = std::mem::take(&mut self.order);
+            let mut least = f64::INFINITY;
+            for (link, count) in self.count.iter().enumerate() {
+                if *count > 0 && (self.downlink.is_some() || link == scope) {
+                    least = least.min(self.left[link] / f64::from(*count));
+                }
+            }
+            let met = order.partition_point(|peer| self.demand[*peer as usize] <= least);
             if met > 0 {
                 for peer in order.drain(..met) {
                     self.settle(peer, self.demand[peer as usize], cause, changed);
                 }
-            } else {
-                let fullest: Vec<bool> = (0..self.capacity.len())
-                    .map(|link| {
-                        self.count[link] > 0 && self.left[link] / f64::from(self.count[link]) <= least * (1.0 + 1e-12)
-                    })
-                    .collect();
-                let paths = &self.paths;
-                let limited = |peer: u32| paths[peer as usize].into_iter().flatten().any(|link| fullest[link as usize]);
-                let (stuck, free): (Vec<u32>, Vec<u32>) = order.iter().partition(|peer| limited(**peer));
-                for peer in stuck {
-                    self.settle(peer, least, cause, changed);
-                }
-                for (tight, full) in self.tight.iter_mut().zip(fullest) {
-                    *tight |= full;
-                }
-                order = free;
+                continue;
             }
-            self.order = order;
+            for link in 0..self.capacity.len() {
+                let in_scope = self.count[link] > 0 && (self.downlink.is_some() || link == scope);
+                self.full[link] = in_scope && self.left[link] / f64::from(self.count[link]) <= least * (1.0 + 1e-12);
+                self.tight[link] |= self.full[link];
+            }
+            order.retain(|peer| {
+                let stuck = self.paths[*peer as usize].into_iter().flatten().any(|link| self.full[link as usize]);
+                if stuck {
+                    self.settle(*peer, least, cause, changed);
+                }
+                !stuck
+            });
         }
+        self.order = order;
     }
 
     fn settle(&mut self, peer: u32, rate: f64, cause: u32, changed: &mut Vec<u32>) {

@@ -27,6 +27,7 @@ mod observe;
 mod queue;
 mod random;
 mod run;
+mod ticks;
 mod transfer;
 mod window;
 

@@ -80,7 +80,7 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new(world: &World, draw: &Draw, seed: u64, origin: Micros) -> Self {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(draw.peers.len());
         let peers = draw.peers.iter().enumerate().map(|(index, peer)| {
             let name = &world.peers[peer.group].name;
             let stream = |purpose: &str| Stream::new(seed, purpose, name, peer.place.into());
@@ -180,21 +180,13 @@ impl Network {
     /// Takes one event that is the network's.
     pub(crate) fn handle(&mut self, event: Event) {
         match event {
-            Event::Tick { peer, .. } => self.tick(peer),
+            Event::Tick { peer } => self.tick(peer),
             Event::Arrives(id) => self.arrives(id),
             Event::Ready(id) => self.ready(id),
             Event::Changes { peer, change } => self.changes(peer, change),
             Event::Turns { peer } => self.turns(peer),
             Event::OutageStarts { outage } => self.outage(outage),
             _ => {}
-        }
-    }
-
-    /// Whether a tick was planned and then planned otherwise.
-    pub(crate) fn is_stale(&self, event: Event) -> bool {
-        match event {
-            Event::Tick { peer, generation } => self.peers[peer as usize].connection.tick.0 != generation,
-            other => super::transfer::is_stale(&self.transfers, other),
         }
     }
 
@@ -313,7 +305,6 @@ impl Network {
         self.count(slot);
         let now = self.queue.now();
         let peer = &mut self.peers[slot as usize];
-        peer.connection.tick.1 = super::queue::NEVER;
         match peer.connection.mode {
             Mode::Waiting(until) if now >= until => peer.connection.start_round(now, &peer.path),
             Mode::Stalled(until) if now >= until => peer.connection.resume(now, &peer.path),
@@ -442,10 +433,7 @@ impl Network {
                 now.saturating_add(micros(soonest_s).max(1))
             }
         };
-        if next != connection.tick.1 {
-            connection.tick = (connection.tick.0.wrapping_add(1), next);
-            self.queue.plan(next, Event::Tick { peer: slot, generation: connection.tick.0 });
-        }
+        self.queue.plan_tick(slot, next);
     }
 
     fn changes(&mut self, slot: u32, change: u32) {

@@ -16,6 +16,7 @@ use super::network::{Done, How, Network};
 use super::observe::{Fact, Observer};
 use super::queue::{Event, Micros, micros, seconds};
 use super::random::Stream;
+use super::transfer::is_stale;
 use crate::model::{Kind, PeerResult, RequestResult, RunResult, Workload, World};
 use crate::policy::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy};
 
@@ -166,7 +167,7 @@ impl Run<'_> {
     fn go(&mut self) {
         while self.open_jobs > 0 {
             let Some(event) = self.network.queue.next() else { return };
-            if self.network.is_stale(event) {
+            if is_stale(&self.network.transfers, event) {
                 continue;
             }
             self.events += 1;
@@ -306,7 +307,7 @@ impl Run<'_> {
         let id = self.network.send(identity.slot, peer.0, index, range, bytes);
         job.in_flight.push(id.place);
         let now = self.network.queue.now();
-        self.network.queue.plan(now.saturating_add(self.work.timeout), Event::GivenUp(id));
+        self.network.queue.plan_timeout(self.work.timeout, Event::GivenUp(id));
         self.tell_sent(peer, index.into(), Bytes::new(bytes), Time::from_micros(now));
     }
 
