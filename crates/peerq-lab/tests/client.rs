@@ -7,7 +7,7 @@ use peer_quality::measure::{Delivery, End};
 use peer_quality::units::{Bytes, Time};
 use peerq_lab::model::{Behaviour, Loss, PeerGroup, Range, Workload, World};
 use peerq_lab::policy::{Ask, Grant, Opinion, PeerIndex, Policy};
-use peerq_lab::sim::{Fact, draw, run};
+use peerq_lab::sim::{Fact, Observer, draw, run};
 
 const MIB: u64 = 1 << 20;
 
@@ -193,6 +193,27 @@ fn nobody_to_ask_ends_without_a_result_and_not_never() {
 }
 
 #[test]
+fn whoever_watches_opinions_hears_one_after_each_end() {
+    #[derive(Default)]
+    struct Watcher(Ledger, usize);
+    impl Observer for Watcher {
+        fn fact(&mut self, now: Time, fact: &Fact) {
+            self.0.fact(now, fact);
+        }
+        fn wants_opinions(&self) -> bool {
+            true
+        }
+        fn opinion(&mut self, _: Time, _: PeerIndex, opinion: &Opinion) {
+            assert_eq!(*opinion, Opinion::default());
+            self.1 += 1;
+        }
+    }
+    let mut watcher = Watcher::default();
+    run(&motley(), &downloads(1, 20, MIB, 4), &mut InTurn::default(), 1, &mut watcher).unwrap();
+    assert_eq!(watcher.1, watcher.0.ends().count());
+}
+
+#[test]
 fn closures_have_deadlines_and_requests_arrive_at_their_rate() {
     let [_, requests, closures] = workloads();
     let good = world(vec![group("good", 20, 1e7, 50.0)]);
@@ -212,7 +233,7 @@ fn the_draw_tells_the_truth_of_the_run() {
     let drawn = draw(&world, 4).unwrap();
     let result = run(&world, &downloads(1, 20, MIB, 4), &mut InTurn::default(), 4, &mut ()).unwrap();
     for (peer, result) in drawn.peers.iter().zip(&result.peers).take(6) {
-        assert_eq!(peer.start.rate, result.true_rate);
+        assert_eq!(peer.at(1.0).true_rate(1.0).min(3e7), result.true_rate);
         assert_eq!(world.peers[peer.group].name, result.group);
     }
 }

@@ -52,6 +52,15 @@ impl Links {
         self.rate[peer as usize]
     }
 
+    /// Bytes per second that a peer alone could get.
+    pub(crate) fn most(&self, peer: u32) -> f64 {
+        self.paths[peer as usize]
+            .into_iter()
+            .flatten()
+            .map(|link| self.capacity[link as usize])
+            .fold(f64::INFINITY, f64::min)
+    }
+
     /// A peer now demands this rate (0 is nothing). Other peers whose share this changes are added to `changed`.
     pub(crate) fn demand(&mut self, peer: u32, rate: f64, changed: &mut Vec<u32>) {
         let path = self.paths[peer as usize];
@@ -93,8 +102,6 @@ impl Links {
         let scope = self.downlink.or(path[0]).unwrap_or_default() as usize;
         self.order.clear();
         self.order.extend_from_slice(&self.active[scope]);
-        let demand = &self.demand;
-        self.order.sort_by(|a, b| demand[*a as usize].total_cmp(&demand[*b as usize]));
         self.left.copy_from_slice(&self.capacity);
         for (link, active) in self.active.iter().enumerate() {
             self.count[link] = active.len() as u32;
@@ -111,11 +118,16 @@ impl Links {
                     least = least.min(self.left[link] / f64::from(*count));
                 }
             }
-            let met = order.partition_point(|peer| self.demand[*peer as usize] <= least);
-            if met > 0 {
-                for peer in order.drain(..met) {
-                    self.settle(peer, self.demand[peer as usize], cause, changed);
+            let before = order.len();
+            order.retain(|peer| {
+                let demand = self.demand[*peer as usize];
+                let met = demand <= least;
+                if met {
+                    self.settle(*peer, demand, cause, changed);
                 }
+                !met
+            });
+            if order.len() < before {
                 continue;
             }
             for link in 0..self.capacity.len() {

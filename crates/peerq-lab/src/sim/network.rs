@@ -133,10 +133,10 @@ impl Network {
         seconds(self.queue.now().saturating_sub(self.origin))
     }
 
-    /// Rate at which a peer really delivers, bytes per second.
-    pub(crate) fn true_rate(&self, peer: u32) -> f64 {
-        let peer = &self.peers[peer as usize];
-        peer.conduct.true_rate(peer.rate, self.second())
+    /// Rate at which a peer really delivers when nobody else uses its links, bytes per second.
+    pub(crate) fn true_rate(&self, slot: u32) -> f64 {
+        let peer = &self.peers[slot as usize];
+        peer.conduct.true_rate(peer.rate.min(self.links.most(slot)), self.second())
     }
 
     /// Whether a peer, having just failed, takes a new identity.

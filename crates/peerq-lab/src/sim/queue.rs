@@ -16,8 +16,12 @@ pub(crate) const NEVER: Micros = u64::MAX / 2;
 
 /// Seconds as microseconds, rounded up and saturating.
 pub(crate) fn micros(seconds: f64) -> Micros {
-    let micros = libm::ceil(seconds * 1e6 - 1e-6);
-    if micros >= NEVER as f64 { NEVER } else { micros as Micros }
+    let exact = seconds * 1e6 - 1e-6;
+    if exact >= NEVER as f64 {
+        return NEVER;
+    }
+    let whole = exact as Micros;
+    whole + Micros::from(exact > whole as f64)
 }
 
 /// Microseconds as seconds.
@@ -178,5 +182,6 @@ mod tests {
         assert_eq!(micros(1.5), 1_500_000);
         assert_eq!(micros(f64::INFINITY), NEVER);
         assert_eq!(micros(1e300), NEVER);
+        assert_eq!((micros(-1.0), micros(f64::NAN), micros(1e-9), micros(1.2e-6)), (0, 0, 1, 2));
     }
 }

@@ -356,10 +356,7 @@ impl Run<'_> {
             end,
         };
         self.tell_ended(peer, index.into(), Bytes::new(transfer.bytes), &delivery, Time::from_micros(now));
-        if self.identities[peer.0 as usize].result.demoted_at_s.is_none() && self.opinion(peer).demoted {
-            let second = self.network.second();
-            self.identities[peer.0 as usize].result.demoted_at_s = Some(second);
-        }
+        self.judge(peer);
         if matches!(end, End::Failed(_)) && self.current[transfer.peer as usize] == peer {
             self.sheds(transfer.peer);
         }
@@ -467,6 +464,23 @@ impl Run<'_> {
         self.observer.fact(now, &Fact::Ended { peer, content, range, delivery: *delivery });
         let policy = &mut *self.policy;
         self.panics += u32::from(caught(|| policy.ended(peer, content, range, delivery, now)).is_none());
+    }
+
+    /// Notes when the policy stops trusting a peer.
+    fn judge(&mut self, peer: PeerIndex) {
+        let trusted = self.identities[peer.0 as usize].result.demoted_at_s.is_none();
+        let watched = self.observer.wants_opinions();
+        if !trusted && !watched {
+            return;
+        }
+        let opinion = self.opinion(peer);
+        if watched {
+            let now = self.time();
+            self.observer.opinion(now, peer, &opinion);
+        }
+        if trusted && opinion.demoted {
+            self.identities[peer.0 as usize].result.demoted_at_s = Some(self.network.second());
+        }
     }
 
     fn opinion(&mut self, peer: PeerIndex) -> Opinion {
