@@ -5,6 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod behaviour;
+pub mod measure;
 pub mod model;
+pub mod plan;
 pub mod policy;
+pub mod report;
 pub mod sim;

@@ -1,4 +1,34 @@
 //! Policies: who is asked (LAB-3). All see the same: candidates, what they send, and how it ends.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | [`peerq`] | ours, through the selector's API |
+//! | [`engine`] | ours, the engine driven directly |
+//! | [`published`] | the published selector, through the same driving logic |
+//! | [`round_robin`], [`lowest_rtt`], [`msgrate`], [`p2c`], [`haskell`] | what is in use elsewhere |
+//! | [`clairvoyant`] | the yardstick: it knows the run's [`truth`], by [`foresight`] |
+
+mod allotment;
+mod backoff;
+pub mod clairvoyant;
+mod driver;
+pub mod engine;
+pub mod foresight;
+pub mod haskell;
+mod in_flight;
+mod kind;
+pub mod lowest_rtt;
+pub mod msgrate;
+pub mod p2c;
+pub mod peerq;
+pub mod published;
+pub mod round_robin;
+mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod truth;
+
+pub use kind::PolicyKind;
 
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
