@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 
 use super::check::{Impossible, check_world};
+use super::network::INITIAL;
 use super::random::Stream;
-use super::window::INITIAL;
 use crate::behaviour::conduct;
 use crate::model::{Behaviour, History, Loss, Outage, Range, Serve, World};
 

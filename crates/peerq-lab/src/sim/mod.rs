@@ -16,21 +16,13 @@
 //! One event queue, ordered by time and by order of planning; every draw from a named [`Stream`]. The same arguments give the same result, bit for bit.
 
 mod check;
-mod connection;
 mod draw;
-mod guard;
-mod history;
-mod job;
-mod links;
-mod loss;
 mod network;
 mod observe;
 mod queue;
 mod random;
 mod run;
 mod ticks;
-mod transfer;
-mod window;
 
 pub use check::{Flaw, Impossible, check_workload, check_world};
 pub use draw::{Draw, PeerDraw, PeerState, completion_s, draw};

@@ -1,12 +1,12 @@
 //! One peer's connection: rounds of its window, losses and their repair, idleness (LAB-1).
 //!
-//! The one idea: time is cut into rounds. A round may send one window; it lasts a round trip, or longer if the link needs longer for the bytes. What is lost delays what
-//! the client sees by the repair's time (bytes after a hole are not delivered), while the network goes on with a smaller window.
+//! The one idea: time is cut into rounds. A round may send one window; it lasts a round trip, or longer if the link needs longer for the bytes. What is lost
+//! delays what the client sees by the repair's time (bytes after a hole are not delivered), while the network goes on with a smaller window.
 
 use super::loss::Losses;
-use super::queue::{Micros, micros};
-use super::random::Stream;
 use super::window::{SEGMENT, Window};
+use crate::sim::queue::{Micros, micros};
+use crate::sim::random::Stream;
 
 /// Longest retransmission timeout, seconds (Linux).
 const RTO_LONGEST_S: f64 = 120.0;
@@ -145,8 +145,8 @@ impl Connection {
         }
     }
 
-    /// A packet is lost; `left` bytes of data come with and after it. Repaired in a round trip by the acknowledgements of what follows, in two by a probe if too little does (RFC 8985),
-    /// by the timer if the repair is lost too.
+    /// A packet is lost; `left` bytes of data come with and after it. It is repaired in a round trip by the acknowledgements of what follows, in two by a probe
+    /// if too little does (RFC 8985), by the timer if the repair is lost too.
     pub(crate) fn lose(&mut self, now: Micros, left: f64, link: &Path) {
         self.loss_left += self.losses.next_after();
         if now < self.hold_until {

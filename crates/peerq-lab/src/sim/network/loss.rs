@@ -2,9 +2,9 @@
 //!
 //! The one idea: the distance to the next loss is drawn at once, so packets that arrive cost nothing.
 
-use super::random::Stream;
 use super::window::SEGMENT;
 use crate::model::Loss;
+use crate::sim::random::Stream;
 
 /// The losses of one connection.
 #[derive(Clone, Debug)]
