@@ -1,5 +1,5 @@
-//! Farms a reputation, then defects: "behave well to earn a top rank cheaply over low-stakes rounds, then withhold the one fetch that matters … and revert" (The attacks
-//! we consider). It withholds every request for one content, then farms again. Scenario B10.
+//! Farms a reputation, then defects: "behave well to earn a top rank cheaply over low-stakes rounds, then withhold the one fetch that matters … and revert"
+//! (The attacks we consider). It withholds every request for one content, then farms again. Scenario B10.
 
 use super::{Answer, Asked, Conduct};
 use crate::sim::Stream;

@@ -1,5 +1,5 @@
-//! Pads: "serving other traffic fast, while dribbling the closure we actually asked for" (The attacks we consider). To a client that sees outcomes only, small requests are
-//! fast and large ones get a fraction of the link. Scenario B4.
+//! Pads: "serving other traffic fast, while dribbling the closure we actually asked for" (The attacks we consider). To a client that sees outcomes only, small
+//! requests are fast and large ones get a fraction of the link. Scenario B4.
 
 use super::{Conduct, Progress, Segment};
 

@@ -2,15 +2,18 @@
 //!
 //! # How to predict from it
 //! A peer's state at a virtual second is [`PeerDraw::at`]; the virtual second 0 is the run's start, after any history. One reply of `bytes` over an idle connection
-//! takes [`completion_s`] without loss, jitter and other traffic; [`conduct`](crate::behaviour::conduct) and its
-//! [`true_rate`](crate::behaviour::Conduct::true_rate) say what the behaviour leaves of the rate. Not drawn ahead, because they depend on what is asked: the fate
-//! of a single request (shares), where packets are lost, jitter, cold serves, and our own random pauses; [`draw`] says how likely they are.
+//! takes [`completion_s`] without loss, jitter and other traffic; [`PeerState::true_rate`] says what the behaviour leaves of the link's rate over many requests, and
+//! [`Draw::shared`] and [`Draw::downlink`] bound what several peers deliver together.
+//!
+//! Not drawn ahead, because they depend on what is asked: the fate of a single request (shares), where packets are lost, jitter, cold serves, and our own random
+//! pauses; the draw says how likely they are.
 
 use std::collections::BTreeMap;
 
 use super::check::{Impossible, check_world};
+use super::network::INITIAL;
 use super::random::Stream;
-use super::window::INITIAL;
+use crate::behaviour::conduct;
 use crate::model::{Behaviour, History, Loss, Outage, Range, Serve, World};
 
 /// A world with everything drawn that does not depend on what is asked.
@@ -68,6 +71,13 @@ pub struct PeerState {
     pub rtt_s: f64,
     /// What it does.
     pub behaviour: Behaviour,
+}
+
+impl PeerState {
+    /// Bytes per second at which it really delivers over its own link, over many requests.
+    pub fn true_rate(&self, second: f64) -> f64 {
+        conduct(&self.behaviour).true_rate(self.rate, second)
+    }
 }
 
 impl PeerDraw {

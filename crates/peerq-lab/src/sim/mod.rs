@@ -9,26 +9,20 @@
 //!
 //! # What is not
 //! Queues have no length (a full link delays nothing but its own bytes, and drops nothing); the client's requests cost no bytes; retransmitted bytes cost
-//! no rate; handshakes take no time before a peer joins.
+//! no rate; handshakes take no time before a peer joins. Acts on the wire ([`Wire`](crate::model::Wire)) and verification in groups
+//! ([`Client::verify_group`](crate::model::Client::verify_group)) are for clients that see segments, and change nothing here: every range is verified alone.
 //!
 //! # Determinism
 //! One event queue, ordered by time and by order of planning; every draw from a named [`Stream`]. The same arguments give the same result, bit for bit.
 
 mod check;
-mod connection;
 mod draw;
-mod guard;
-mod history;
-mod job;
-mod links;
-mod loss;
 mod network;
 mod observe;
 mod queue;
 mod random;
 mod run;
-mod transfer;
-mod window;
+mod ticks;
 
 pub use check::{Flaw, Impossible, check_workload, check_world};
 pub use draw::{Draw, PeerDraw, PeerState, completion_s, draw};

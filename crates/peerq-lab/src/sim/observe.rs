@@ -3,7 +3,7 @@
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
 
-use crate::policy::{Ask, Grant, PeerIndex};
+use crate::policy::{Ask, Grant, Opinion, PeerIndex};
 
 /// What a policy is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +49,14 @@ pub trait Observer {
 
     /// The policy answered; `None` is a panic.
     fn decision(&mut self, _now: Time, _ask: &Ask<'_>, _grants: Option<&[Grant]>) {}
+
+    /// Whether the policy is to be asked, after each end, what it thinks of the peer. Without it a policy is asked until it stops trusting the peer.
+    fn wants_opinions(&self) -> bool {
+        false
+    }
+
+    /// What the policy thinks of a peer just now.
+    fn opinion(&mut self, _now: Time, _peer: PeerIndex, _opinion: &Opinion) {}
 }
 
 /// Nobody watches.

@@ -10,6 +10,8 @@ use rand_chacha::rand_core::{RngCore, SeedableRng};
 #[derive(Clone, Debug)]
 pub struct Stream {
     source: ChaCha8Rng,
+    /// The second of a pair of normal numbers.
+    spare: Option<f64>,
 }
 
 impl Stream {
@@ -20,7 +22,7 @@ impl Stream {
         for (bytes, word) in key.chunks_exact_mut(8).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
         }
-        Stream { source: ChaCha8Rng::from_seed(key) }
+        Stream { source: ChaCha8Rng::from_seed(key), spare: None }
     }
 
     /// From 0 up to, but without, 1.
@@ -66,10 +68,20 @@ impl Stream {
         (libm::log(1.0 - self.unit()) / libm::log1p(-probability)) as u64
     }
 
-    /// Standard normal (Box and Muller 1958).
+    /// Standard normal, in pairs (Marsaglia's polar form of Box and Muller 1958).
     fn normal(&mut self) -> f64 {
-        let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
-        radius * libm::cos(core::f64::consts::TAU * self.unit())
+        if let Some(spare) = self.spare.take() {
+            return spare;
+        }
+        loop {
+            let (x, y) = (self.between(-1.0, 1.0), self.between(-1.0, 1.0));
+            let square = x * x + y * y;
+            if square < 1.0 && square > 0.0 {
+                let factor = libm::sqrt(-2.0 * libm::log(square) / square);
+                self.spare = Some(y * factor);
+                return x * factor;
+            }
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use peer_quality::measure::{Delivery, End};
 use peer_quality::units::{Bytes, Span};
 
-use super::draw::Draw;
-use super::queue::{Micros, micros};
+use crate::sim::draw::Draw;
+use crate::sim::queue::{Micros, micros};
 
 /// One fact of the past: a request that was sent, or, with a delivery, its end.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -22,6 +22,7 @@ pub(crate) struct Links {
     order: Vec<u32>,
     left: Vec<f64>,
     count: Vec<u32>,
+    full: Vec<bool>,
 }
 
 impl Links {
@@ -42,12 +43,22 @@ impl Links {
             order: Vec::new(),
             left: vec![0.0; links],
             count: vec![0; links],
+            full: vec![false; links],
         }
     }
 
     /// Bytes per second that a peer gets.
     pub(crate) fn rate(&self, peer: u32) -> f64 {
         self.rate[peer as usize]
+    }
+
+    /// Bytes per second that a peer alone could get.
+    pub(crate) fn most(&self, peer: u32) -> f64 {
+        self.paths[peer as usize]
+            .into_iter()
+            .flatten()
+            .map(|link| self.capacity[link as usize])
+            .fold(f64::INFINITY, f64::min)
     }
 
     /// A peer now demands this rate (0 is nothing). Other peers whose share this changes are added to `changed`.
@@ -91,8 +102,6 @@ impl Links {
         let scope = self.downlink.or(path[0]).unwrap_or_default() as usize;
         self.order.clear();
         self.order.extend_from_slice(&self.active[scope]);
-        let demand = &self.demand;
-        self.order.sort_by(|a, b| demand[*a as usize].total_cmp(&demand[*b as usize]));
         self.left.copy_from_slice(&self.capacity);
         for (link, active) in self.active.iter().enumerate() {
             self.count[link] = active.len() as u32;
@@ -100,39 +109,41 @@ impl Links {
                 self.tight[link] = false;
             }
         }
-        while !self.order.is_empty() {
-            let fair = |links: &Self, peer: u32| {
-                let path = links.paths[peer as usize].into_iter().flatten();
-                path.map(|link| links.left[link as usize] / f64::from(links.count[link as usize]))
-                    .fold(f64::INFINITY, f64::min)
-            };
+        let mut order = std::mem::take(&mut self.order);
+        while !order.is_empty() {
             // The least fair share of any link: whoever demands no more can be served in full. Otherwise those on the fullest link get exactly that.
-            let least = self.order.iter().map(|peer| fair(self, *peer)).fold(f64::INFINITY, f64::min);
-            let met = self.order.partition_point(|peer| self.demand[*peer as usize] <= least);
-            let mut order = std::mem::take(&mut self.order);
-            if met > 0 {
-                for peer in order.drain(..met) {
-                    self.settle(peer, self.demand[peer as usize], cause, changed);
+            let mut least = f64::INFINITY;
+            for (link, count) in self.count.iter().enumerate() {
+                if *count > 0 && (self.downlink.is_some() || link == scope) {
+                    least = least.min(self.left[link] / f64::from(*count));
                 }
-            } else {
-                let fullest: Vec<bool> = (0..self.capacity.len())
-                    .map(|link| {
-                        self.count[link] > 0 && self.left[link] / f64::from(self.count[link]) <= least * (1.0 + 1e-12)
-                    })
-                    .collect();
-                let paths = &self.paths;
-                let limited = |peer: u32| paths[peer as usize].into_iter().flatten().any(|link| fullest[link as usize]);
-                let (stuck, free): (Vec<u32>, Vec<u32>) = order.iter().partition(|peer| limited(**peer));
-                for peer in stuck {
-                    self.settle(peer, least, cause, changed);
-                }
-                for (tight, full) in self.tight.iter_mut().zip(fullest) {
-                    *tight |= full;
-                }
-                order = free;
             }
-            self.order = order;
+            let before = order.len();
+            order.retain(|peer| {
+                let demand = self.demand[*peer as usize];
+                let met = demand <= least;
+                if met {
+                    self.settle(*peer, demand, cause, changed);
+                }
+                !met
+            });
+            if order.len() < before {
+                continue;
+            }
+            for link in 0..self.capacity.len() {
+                let in_scope = self.count[link] > 0 && (self.downlink.is_some() || link == scope);
+                self.full[link] = in_scope && self.left[link] / f64::from(self.count[link]) <= least * (1.0 + 1e-12);
+                self.tight[link] |= self.full[link];
+            }
+            order.retain(|peer| {
+                let stuck = self.paths[*peer as usize].into_iter().flatten().any(|link| self.full[link as usize]);
+                if stuck {
+                    self.settle(*peer, least, cause, changed);
+                }
+                !stuck
+            });
         }
+        self.order = order;
     }
 
     fn settle(&mut self, peer: u32, rate: f64, cause: u32, changed: &mut Vec<u32>) {

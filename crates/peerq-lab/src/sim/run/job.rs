@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::queue::{Micros, micros};
-use super::random::Stream;
 use crate::model::Workload;
+use crate::sim::queue::{Micros, micros};
+use crate::sim::random::Stream;
 
 /// One request of the workload.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! Sources: RFC 6928 (initial window), RFC 5681 (slow start, restart after idleness, timeout), RFC 9438 (CUBIC). The window changes once per round trip; segments
 //! are not simulated.
 
-use super::queue::{Micros, seconds};
+use crate::sim::queue::{Micros, seconds};
 
 /// Bytes of a segment (Ethernet, IPv4, TCP without options).
 pub(crate) const SEGMENT: f64 = 1460.0;

@@ -1,7 +1,7 @@
 //! Transfers: the requests under way, in places that are used again.
 
-use super::queue::{Event, Micros, TransferId};
 use crate::behaviour::{Answer, Segment};
+use crate::sim::queue::{Event, Micros, TransferId};
 
 /// Where a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,12 +1,12 @@
 //! One peer's connection: rounds of its window, losses and their repair, idleness (LAB-1).
 //!
-//! The one idea: time is cut into rounds. A round may send one window; it lasts a round trip, or longer if the link needs longer for the bytes. What is lost delays what
-//! the client sees by the repair's time (bytes after a hole are not delivered), while the network goes on with a smaller window.
+//! The one idea: time is cut into rounds. A round may send one window; it lasts a round trip, or longer if the link needs longer for the bytes. What is lost
+//! delays what the client sees by the repair's time (bytes after a hole are not delivered), while the network goes on with a smaller window.
 
 use super::loss::Losses;
-use super::queue::{Micros, NEVER, micros};
-use super::random::Stream;
 use super::window::{SEGMENT, Window};
+use crate::sim::queue::{Micros, micros};
+use crate::sim::random::Stream;
 
 /// Longest retransmission timeout, seconds (Linux).
 const RTO_LONGEST_S: f64 = 120.0;
@@ -41,8 +41,6 @@ pub(crate) struct Connection {
     pub(crate) hold_until: Micros,
     /// When bytes were last counted.
     pub(crate) counted_at: Micros,
-    /// Tells the planned tick from stale ones, and when it is.
-    pub(crate) tick: (u32, Micros),
     /// When it is up again after a cut.
     pub(crate) up_at: Micros,
     window: Window,
@@ -61,11 +59,10 @@ impl Connection {
         Connection {
             mode: Mode::Idle,
             sending: Vec::new(),
-            loss_left: losses.next_after(),
+            loss_left: losses.first(),
             round_left: 0.0,
             hold_until: 0,
             counted_at: 0,
-            tick: (0, NEVER),
             up_at: 0,
             window: Window::new(),
             losses,
@@ -139,8 +136,17 @@ impl Connection {
         }
     }
 
-    /// A packet is lost; `left` bytes of data follow it. Repaired in a round trip by the acknowledgements of what follows, in two by a probe if too little does (RFC 8985),
-    /// by the timer if the repair is lost too.
+    /// The last packet of a reply is shorter than others; losses are counted in whole ones.
+    pub(crate) fn pad(&mut self, bytes: u64) {
+        let over = bytes as f64 % SEGMENT;
+        if over > 0.0 {
+            // The next packet is then the first that can be lost, at its first byte.
+            self.loss_left = (self.loss_left + over - SEGMENT).max(1.0);
+        }
+    }
+
+    /// A packet is lost; `left` bytes of data come with and after it. It is repaired in a round trip by the acknowledgements of what follows, in two by a probe
+    /// if too little does (RFC 8985), by the timer if the repair is lost too.
     pub(crate) fn lose(&mut self, now: Micros, left: f64, link: &Path) {
         self.loss_left += self.losses.next_after();
         if now < self.hold_until {
@@ -153,7 +159,7 @@ impl Connection {
             return;
         }
         self.window.lost();
-        let repair_s = if left < 3.0 * SEGMENT { (2.0 * link.rtt_s).min(link.rto_s()) } else { link.rtt_s };
+        let repair_s = if left < 4.0 * SEGMENT { (2.0 * link.rtt_s).min(link.rto_s()) } else { link.rtt_s };
         self.hold_until = now.saturating_add(micros(repair_s));
     }
 

@@ -2,9 +2,9 @@
 //!
 //! The one idea: the distance to the next loss is drawn at once, so packets that arrive cost nothing.
 
-use super::random::Stream;
 use super::window::SEGMENT;
 use crate::model::Loss;
+use crate::sim::random::Stream;
 
 /// The losses of one connection.
 #[derive(Clone, Debug)]
@@ -19,7 +19,12 @@ impl Losses {
         Losses { loss, bad: false, luck }
     }
 
-    /// Bytes that arrive before the next loss; infinite if there is none.
+    /// Bytes from a connection's start to the first byte of the first lost packet, counted from 1; infinite if there is none.
+    pub(crate) fn first(&mut self) -> f64 {
+        self.next_after() - SEGMENT + 1.0
+    }
+
+    /// Bytes from the first byte of a lost packet to that of the next one.
     pub(crate) fn next_after(&mut self) -> f64 {
         let packets = match self.loss {
             Loss::None => return f64::INFINITY,
