@@ -22,6 +22,8 @@ enum Source {
     #[default]
     System,
     Manual(Arc<AtomicU64>),
+    /// Microseconds, for simulations in virtual time.
+    Virtual(Arc<AtomicU64>),
 }
 
 impl ClockSource {
@@ -35,11 +37,27 @@ impl ClockSource {
         ClockSource(Source::Manual(Arc::new(AtomicU64::new(start))))
     }
 
+    /// A clock at `start` microseconds that [`set_micros`](Self::set_micros) moves: a manual one as fine as the system's, for simulations. Not part of the
+    /// specified interface.
+    #[doc(hidden)]
+    pub fn virtual_micros(start: u64) -> Self {
+        ClockSource(Source::Virtual(Arc::new(AtomicU64::new(start))))
+    }
+
+    /// Sets a clock of [`virtual_micros`](Self::virtual_micros); does nothing to others.
+    #[doc(hidden)]
+    pub fn set_micros(&self, micros: u64) {
+        if let Source::Virtual(now) = &self.0 {
+            now.store(micros, Ordering::Relaxed);
+        }
+    }
+
     /// Unix seconds.
     pub fn now(&self) -> u64 {
         match &self.0 {
             Source::System => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
             Source::Manual(secs) => secs.load(Ordering::Relaxed),
+            Source::Virtual(micros) => micros.load(Ordering::Relaxed) / 1_000_000,
         }
     }
 
@@ -67,6 +85,7 @@ impl ClockSource {
                 Time::from_micros(u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX))
             }
             Source::Manual(secs) => Time::from_secs(secs.load(Ordering::Relaxed)),
+            Source::Virtual(micros) => Time::from_micros(micros.load(Ordering::Relaxed)),
         }
     }
 }
@@ -76,6 +95,7 @@ impl std::fmt::Debug for ClockSource {
         match &self.0 {
             Source::System => f.write_str("ClockSource::System"),
             Source::Manual(secs) => write!(f, "ClockSource::Manual({})", secs.load(Ordering::Relaxed)),
+            Source::Virtual(micros) => write!(f, "ClockSource::Virtual({} µs)", micros.load(Ordering::Relaxed)),
         }
     }
 }
@@ -122,6 +142,19 @@ mod tests {
         assert_eq!(clock.now(), u64::MAX);
         clock.set(3);
         assert_eq!(clock.now(), 3);
+    }
+
+    #[test]
+    fn a_virtual_clock_is_as_fine_as_the_systems() {
+        let clock = ClockSource::virtual_micros(5);
+        clock.clone().set_micros(2_500_000);
+        assert_eq!((clock.now(), clock.moment()), (2, Time::from_micros(2_500_000)));
+        clock.set(9);
+        clock.advance(9);
+        assert_eq!(clock.now(), 2, "it is moved by its own method alone");
+        let manual = ClockSource::manual(1);
+        manual.set_micros(7_000_000);
+        assert_eq!(manual.now(), 1);
     }
 
     #[test]

@@ -3,11 +3,12 @@
 //! All state sits behind one lock that is held for the time of a call and never across I/O. What the specification calls the registry is the engine's table
 //! plus `Record`s in a parallel array; what it calls the model is the engine's.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dig_nat::{PeerId, TraversalKind};
 use dig_peer::PeerTarget;
 use peer_quality::rank::Explanation;
+use peer_quality::units::Time;
 use peer_quality::{Fact, Seed, Slot};
 
 use crate::config::{ClockSource, SelectorConfig};
@@ -18,6 +19,7 @@ use crate::pool_event::{PoolEvent, PoolRemovalReason};
 use crate::registry::{PeerEntry, path_of};
 use crate::request::{Candidate, ContentRequest, Provenance, RangePlanDelta, SelectedPeer, Selection};
 use crate::state::{State, member, work};
+use crate::tap::{Call, Tap};
 
 /// Ranks the sources of a content and learns from every outcome. Cheap to share: all methods take `&self`.
 ///
@@ -26,15 +28,36 @@ use crate::state::{State, member, work};
 #[derive(Debug)]
 pub struct PeerSelector {
     clock: ClockSource,
+    tap: Option<Arc<dyn Tap>>,
     state: Mutex<State>,
 }
 
 impl PeerSelector {
     /// A selector that knows nobody.
     pub fn new(config: SelectorConfig) -> Self {
-        let seed = Seed::new(config.seed());
-        let state = State::new(config.registry_capacity, seed);
-        PeerSelector { clock: config.clock, state: Mutex::new(state) }
+        PeerSelector::begin(config, None)
+    }
+
+    /// A selector that shows everything it is told and answers to a [tap](crate::tap). Not part of the specified interface.
+    #[doc(hidden)]
+    pub fn with_tap(config: SelectorConfig, tap: Arc<dyn Tap>) -> Self {
+        PeerSelector::begin(config, Some(tap))
+    }
+
+    fn begin(config: SelectorConfig, tap: Option<Arc<dyn Tap>>) -> Self {
+        let drawn = config.seed();
+        if let Some(tap) = &tap {
+            tap.begins(drawn, config.registry_capacity);
+        }
+        let state = State::new(config.registry_capacity, Seed::new(drawn));
+        PeerSelector { clock: config.clock, tap, state: Mutex::new(state) }
+    }
+
+    /// Shows a call to the tap, if there is one. The lock is held, so that calls are shown in the order in which they took effect.
+    fn show(&self, _locked: &MutexGuard<'_, State>, at: Time, call: &Call<'_>) {
+        if let Some(tap) = &self.tap {
+            tap.called(at, call);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -54,10 +77,12 @@ impl PeerSelector {
         state.name_candidates(candidates, unix, now);
         let members = state.slots.iter().map(|&slot| member(&state.records, slot)).collect::<Vec<_>>();
         state.contents.value_mut(content).give(members.into_iter());
-        if req.range_count == Some(0) {
-            return Selection::empty();
-        }
-        state.choose(req, content, req.range_count, &[], now)
+        let gave = match req.range_count {
+            Some(0) => Selection::empty(),
+            ranges => state.choose(req, content, ranges, &[], now),
+        };
+        self.show(&state, now, &Call::Select { request: req, candidates, gave: &gave });
+        gave
     }
 
     /// Chooses sources for the ranges in `need` among the holders of the content, with everything learned so far (spec §5.5).
@@ -68,16 +93,19 @@ impl PeerSelector {
         let now = self.clock.moment();
         let mut state = self.lock();
         let Some(content) = state.content(req.content) else { return Selection::empty() };
-        let active: Vec<Slot> = active.iter().filter_map(|peer| state.engine.find(peer.as_bytes())).collect();
+        let busy: Vec<Slot> = active.iter().filter_map(|peer| state.engine.find(peer.as_bytes())).collect();
         // Whoever is failing delivers nothing of what it was promised.
         let engine = &state.engine;
-        let keeps: Vec<Slot> = active.iter().copied().filter(|&slot| !engine.is_failing(slot)).collect();
+        let keeps: Vec<Slot> = busy.iter().copied().filter(|&slot| !engine.is_failing(slot)).collect();
         state.release_leases(content, now, |slot| !keeps.contains(&slot));
-        if need.is_empty() {
-            return Selection::empty();
-        }
-        state.name_holders(content, now);
-        state.choose(req, content, Some(need.len()), &active, now)
+        let gave = if need.is_empty() {
+            Selection::empty()
+        } else {
+            state.name_holders(content, now);
+            state.choose(req, content, Some(need.len()), &busy, now)
+        };
+        self.show(&state, now, &Call::Rebalance { request: req, active, need, gave: &gave });
+        gave
     }
 
     /// Learns from a measured outcome (spec §5.2). An unknown peer is registered first. A [`OutcomeKind::Request`] outcome says nothing about one range
@@ -85,6 +113,7 @@ impl PeerSelector {
     pub fn record_outcome(&self, outcome: &TransferOutcome) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut state = self.lock();
+        self.show(&state, now, &Call::Outcome(outcome));
         let Some(slot) = state.admit(outcome.peer_id, Provenance::Manual, unix) else { return };
         if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(outcome.content)) {
             state.learn(slot, content, outcome, now);
@@ -95,6 +124,7 @@ impl PeerSelector {
     pub fn on_dispatch(&self, peer: &PeerId, count: u32) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut state = self.lock();
+        self.show(&state, now, &Call::Dispatched { peer, count });
         let Some(slot) = state.admit(*peer, Provenance::Manual, unix) else { return };
         if let Some(record) = &mut state.records[slot.index()] {
             record.leases.confirm(count);
@@ -107,6 +137,7 @@ impl PeerSelector {
     pub fn on_pool_event(&self, event: &PoolEvent) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut state = self.lock();
+        self.show(&state, now, &Call::Pool(event));
         match event {
             PoolEvent::PeerAdded { peer_id, addr } => {
                 let Some(slot) = state.admit(*peer_id, Provenance::Gossip, unix) else { return };
@@ -138,6 +169,7 @@ impl PeerSelector {
     pub fn on_connection_class(&self, peer: &PeerId, class: TraversalKind) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut state = self.lock();
+        self.show(&state, now, &Call::Class { peer, class });
         let Some(slot) = state.admit(*peer, Provenance::Nat, unix) else { return };
         state.set_class(slot, class, now);
     }
@@ -151,6 +183,7 @@ impl PeerSelector {
     pub fn upsert_candidate_from(&self, candidate: &Candidate, provenance: Provenance) {
         let (now, unix) = (self.clock.moment(), self.clock.now());
         let mut state = self.lock();
+        self.show(&state, now, &Call::Upsert { candidate, provenance });
         state.engine.begin_request();
         state.name_candidate(candidate, provenance, unix, now);
     }
@@ -158,6 +191,7 @@ impl PeerSelector {
     /// Forgets a peer altogether, what it was promised and what was proven against it included.
     pub fn remove_peer(&self, peer: &PeerId) {
         let mut state = self.lock();
+        self.show(&state, self.clock.moment(), &Call::Removed(peer));
         if let Some(slot) = state.engine.remove(peer.as_bytes()) {
             state.records[slot.index()] = None;
         }

@@ -48,6 +48,8 @@ pub mod quality;
 pub mod registry;
 mod request;
 mod state;
+#[doc(hidden)]
+pub mod tap;
 pub mod types;
 
 pub use config::{ClockSource, DEFAULT_REGISTRY_CAPACITY, DISPATCH_TTL_SECS, SelectorConfig};

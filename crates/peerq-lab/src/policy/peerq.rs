@@ -1,0 +1,44 @@
+//! Ours, through the selector's API, with the clock at the resolution that its system clock has.
+//!
+//! The manual clock of the specification counts seconds, in which a whole download stands still; the virtual one counts microseconds, like the engine beneath.
+
+use dig_peer_selector::{ClockSource, ContentRequest, PeerSelector, PeerSnapshot, Reason, SelectorConfig};
+use peer_quality::measure::{Delivery, End, Fault};
+use peer_quality::units::{Bytes, Span, Time};
+
+use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector, bind_selector, names};
+use super::{Candidate, PeerIndex, Policy};
+
+bind_selector!(dig_peer_selector);
+
+/// It wants to hear of what is sent.
+const CONFIRMS_DISPATCHES: bool = true;
+/// It has an answer of its own for the last ranges and after failures.
+const REBALANCES: bool = true;
+
+/// The policy, with the draws of `seed`.
+pub fn peerq(seed: u64) -> impl Policy {
+    Driver::new("peerq", Bound::new(seed))
+}
+
+fn make(seed: u64) -> (PeerSelector, ClockSource) {
+    let clock = ClockSource::virtual_micros(0);
+    let config = SelectorConfig { clock: clock.clone(), rng_seed: Some(seed), ..SelectorConfig::default() };
+    (PeerSelector::new(config), clock)
+}
+
+fn set_clock(clock: &ClockSource, now: Time) {
+    clock.set_micros(now.as_micros());
+}
+
+fn is_demoted(bound: &Bound, _snapshot: &PeerSnapshot, peer: PeerIndex) -> bool {
+    let request = ContentRequest::new(names::content_id(u64::MAX), 1);
+    let peer = names::peer_id(peer);
+    let explanation = bound.call(|selector| selector.explain(&request, &bound.candidates.1));
+    let found = explanation.candidates.iter().find(|one| one.peer == peer);
+    found.is_some_and(|one| matches!(one.reason, Reason::Banned | Reason::Condemned | Reason::CoolingOff { .. }))
+}
+
+#[cfg(test)]
+#[path = "selectors_tests.rs"]
+mod tests;

@@ -1,0 +1,211 @@
+//! What the client does with ranges: offers them to the policy, sends what it grants, takes back what fails.
+
+use std::collections::VecDeque;
+
+use peer_quality::measure::{Delivery, End, Fault};
+use peer_quality::units::{Bytes, Span, Time};
+
+use super::Run;
+use super::guard::caught;
+use crate::policy::{Ask, Grant, PeerIndex};
+use crate::sim::network::{Done, How};
+use crate::sim::queue::{Event, micros, seconds};
+
+/// A client that nobody was found for asks again after this, seconds ([`Policy::choose`]).
+const ASK_AGAIN_S: f64 = 1.0;
+/// A job without a delivered range for this long is abandoned, seconds: no scenario's recovery takes longer, and a run has to end.
+const ABANDONED_AFTER_S: f64 = 1800.0;
+/// Likewise after so many failures in a row: instant failures would fill that time with work.
+const ABANDONED_FAILURES: u32 = 200_000;
+
+impl Run<'_> {
+    /// What ended because a connection was cut.
+    pub(super) fn cut_off(&mut self) {
+        while let Some(peer) = self.network.cut.pop() {
+            self.connect(self.current[peer as usize].0, false, self.time());
+        }
+        let mut done = std::mem::take(&mut self.network.done);
+        for one in done.drain(..) {
+            self.done(one);
+        }
+        self.network.done = done;
+    }
+
+    pub(super) fn begins(&mut self, index: u32) {
+        let now = self.network.queue.now();
+        let job = &mut self.jobs[index as usize];
+        job.begun_at = Some(job.begins_at.unwrap_or(now));
+        job.progress = (now, 0);
+        job.pending = VecDeque::from_iter(0..self.work.ranges);
+        self.fill(index);
+    }
+
+    /// Offers a job's free slots to the policy.
+    pub(super) fn fill(&mut self, index: u32) {
+        let job = &self.jobs[index as usize];
+        if job.closed || job.begun_at.is_none() {
+            self.waiting.remove(&index);
+            return;
+        }
+        let (left, in_flight) = (job.pending.len() as u32, job.in_flight.len() as u32);
+        let free = self.work.in_flight.saturating_sub(in_flight).min(left);
+        if free == 0 {
+            self.waiting.remove(&index);
+            return;
+        }
+        let ask = Ask {
+            now: self.time(),
+            content: index.into(),
+            ranges_left: left,
+            range: Bytes::new(self.work.range_bytes),
+            free,
+            sources: self.work.sources,
+            in_flight,
+            candidates: &self.candidates,
+        };
+        let policy = &mut *self.policy;
+        let grants = caught(|| policy.choose(&ask));
+        self.panics += u32::from(grants.is_none());
+        self.observer.decision(ask.now, &ask, grants.as_deref());
+        let mut room = free;
+        for Grant { peer, ranges } in grants.unwrap_or_default() {
+            // An answer is not trusted: strangers get nothing, and nobody more than there is.
+            if self.candidates.binary_search_by_key(&peer, |candidate| candidate.peer).is_err() {
+                continue;
+            }
+            let granted = ranges.min(room);
+            room -= granted;
+            for _ in 0..granted {
+                self.send(index, peer);
+            }
+        }
+        let job = &mut self.jobs[index as usize];
+        if room > 0 {
+            self.waiting.insert(index);
+            if job.in_flight.is_empty() && !job.asking {
+                job.asking = true;
+                let at = self.network.queue.now().saturating_add(micros(ASK_AGAIN_S));
+                self.network.queue.plan(at, Event::AskAgain { job: index });
+            }
+        } else {
+            self.waiting.remove(&index);
+        }
+    }
+
+    pub(super) fn send(&mut self, index: u32, peer: PeerIndex) {
+        let job = &mut self.jobs[index as usize];
+        let Some(range) = job.pending.pop_front() else { return };
+        let bytes = self.work.bytes(range);
+        let identity = &mut self.identities[peer.0 as usize];
+        identity.result.requests += 1;
+        let id = self.network.send(identity.slot, peer.0, index, range, bytes);
+        job.in_flight.push(id.place);
+        let now = self.network.queue.now();
+        self.network.queue.plan_timeout(self.work.timeout, Event::GivenUp(id));
+        self.tell_sent(peer, index.into(), Bytes::new(bytes), Time::from_micros(now));
+    }
+
+    /// The client waited long enough.
+    pub(super) fn gives_up(&mut self, place: u32) {
+        self.end(place, End::Failed(Fault::Timeout));
+    }
+
+    pub(super) fn done(&mut self, done: Done) {
+        let end = match done.how {
+            How::Whole => End::Completed,
+            How::Corrupt => End::Failed(Fault::Verification),
+            How::Unavailable => End::Failed(Fault::Unavailable),
+            How::Failed => End::Failed(Fault::Transport),
+            How::Cut if self.network.transfers.at(done.place).got >= 1.0 => End::Interrupted,
+            How::Cut => End::Failed(Fault::Transport),
+        };
+        self.end(done.place, end);
+    }
+
+    /// Accounts for a transfer's end, tells the policy, and goes on with the job.
+    pub(super) fn end(&mut self, place: u32, end: End) {
+        let now = self.network.queue.now();
+        let transfer = self.network.close(place);
+        let index = transfer.job;
+        let bytes = if end == End::Completed { transfer.bytes } else { transfer.got as u64 };
+        let job = &mut self.jobs[index as usize];
+        job.in_flight.retain(|other| *other != place);
+        let peer = PeerIndex(transfer.identity);
+        let result = &mut self.identities[peer.0 as usize].result;
+        if end == End::Completed {
+            result.bytes += bytes;
+            job.delivered.0 += 1;
+            job.delivered.1 += bytes;
+            job.progress = (now, 0);
+        } else {
+            result.wasted_bytes += bytes;
+            result.failures += 1;
+            job.pending.push_front(transfer.range);
+            job.progress.1 += 1;
+        }
+        let delivery = Delivery {
+            bytes: Bytes::new(bytes),
+            elapsed: Span::from_micros(now - transfer.sent_at),
+            first_byte: transfer.first_byte.filter(|at| *at <= now).map(|at| Span::from_micros(at - transfer.sent_at)),
+            end,
+        };
+        self.tell_ended(peer, index.into(), Bytes::new(transfer.bytes), &delivery, Time::from_micros(now));
+        self.judge(peer);
+        if matches!(end, End::Failed(_)) && self.current[transfer.peer as usize] == peer {
+            self.sheds(transfer.peer);
+        }
+        self.goes_on(index);
+    }
+
+    /// After an end: the job is over, or its free slots are offered again; then those of jobs that nobody was found for.
+    pub(super) fn goes_on(&mut self, index: u32) {
+        let job = &mut self.jobs[index as usize];
+        if job.closed {
+            return;
+        }
+        if job.delivered.0 == self.work.ranges {
+            job.ended_at = Some(self.network.queue.now());
+            self.shut(index);
+        } else if !self.abandons(index) {
+            self.fill(index);
+        }
+        self.offer_waiting(index);
+    }
+
+    /// Offers what became free to jobs that wait for somebody, until nobody is found again.
+    pub(super) fn offer_waiting(&mut self, except: u32) {
+        let waiting: Vec<u32> = self.waiting.iter().copied().filter(|job| *job != except).collect();
+        for job in waiting {
+            self.fill(job);
+            if self.waiting.contains(&job) {
+                break;
+            }
+        }
+    }
+
+    /// A job is over; where jobs follow each other, the next begins.
+    pub(super) fn shut(&mut self, index: u32) {
+        self.jobs[index as usize].closed = true;
+        self.waiting.remove(&index);
+        self.open_jobs -= 1;
+        if let (Some(pause), true) = (self.work.pause, index + 1 < self.work.jobs) {
+            let at = self.network.queue.now().saturating_add(pause);
+            self.network.queue.plan(at, Event::Begins { job: index + 1 });
+        }
+    }
+
+    /// Gives a job up that nothing moves any more.
+    pub(super) fn abandons(&mut self, index: u32) -> bool {
+        let job = &self.jobs[index as usize];
+        let (since, failures) = job.progress;
+        let stuck_s = seconds(self.network.queue.now() - since);
+        if job.closed || (stuck_s < ABANDONED_AFTER_S && failures < ABANDONED_FAILURES) {
+            return job.closed;
+        }
+        self.shut(index);
+        while let Some(place) = self.jobs[index as usize].in_flight.pop() {
+            self.end(place, End::Cancelled);
+        }
+        true
+    }
+}
