@@ -1,19 +1,15 @@
-//! The laboratory as the runner uses it: the simulator, the policies, and what the yardstick may know.
+//! The laboratory as the runner uses it: the simulator and every policy by name.
 
-mod truth;
 mod watch;
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::model::{RunResult, Workload, World};
 use crate::policy::PolicyKind;
 use crate::report::{Bench, RunLog};
-use crate::sim::{draw, run};
+use crate::sim::run;
 
-use truth::Drawn;
-use watch::{Opinions, Watcher};
+use watch::Watcher;
 
 /// Every policy on the simulator.
 #[derive(Clone, Copy, Debug, Default)]
@@ -35,15 +31,8 @@ impl Bench for Laboratory {
         log: &mut RunLog,
     ) -> Result<RunResult, String> {
         let kind = PolicyKind::named(policy).ok_or_else(|| format!("no policy is named `{policy}`"))?;
-        let origin_s = Rc::new(Cell::new(0.0));
-        let drawn = draw(world, seed).map_err(|impossible| impossible.to_string())?;
-        let built = kind.build(seed, Rc::new(Drawn::new(drawn, origin_s.clone())));
-        let mut opinions = Opinions::new(built, log.views);
-        let mut watcher = Watcher::new(origin_s.clone(), log);
-        let result =
-            run(world, workload, &mut opinions, seed, &mut watcher).map_err(|impossible| impossible.to_string())?;
-        log.viewed = opinions.since(origin_s.get());
-        Ok(result)
+        let mut built = kind.build(world, workload, seed).map_err(|impossible| impossible.to_string())?;
+        run(world, workload, &mut *built, seed, &mut Watcher::new(log)).map_err(|impossible| impossible.to_string())
     }
 }
 

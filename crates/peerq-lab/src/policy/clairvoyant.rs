@@ -263,7 +263,7 @@ impl Clairvoyant {
         let single = allotment.left() == 1 && quotas.iter().all(|quota| *quota < 2.0);
         // Near the end every slot is needed.
         let ample = quotas.iter().sum::<f64>() > 4.0 * f64::from(allotment.left());
-        let others = |peer| sources.iter().zip(&quotas).any(|(source, quota)| source.peer != peer && *quota >= 1.0);
+        let others = quotas.iter().filter(|quota| **quota >= 1.0).count() > 1;
         while allotment.left() > 0 {
             let mut best: Option<(Offer, usize)> = None;
             for (at, source) in sources.iter().enumerate() {
@@ -273,7 +273,7 @@ impl Clairvoyant {
                 let mishap_s = source.mishaps.get(given as usize).copied().flatten();
                 // Replies that start together end together, and then the link waits for requests: one of them starts when another peer's end gives occasion to.
                 let abreast = given > 0 && in_flight + 1 == source.depth(range) && given == in_flight;
-                let staggers = abreast && ample && others(source.peer);
+                let staggers = abreast && ample && others;
                 if full || staggers || mishap_s.is_some_and(|mishap_s| mishap_s > IN_TIME * end_s) {
                     continue;
                 }

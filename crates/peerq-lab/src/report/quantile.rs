@@ -1,13 +1,6 @@
-//! Quantiles of small samples, and thinning that keeps them.
+//! Samples of completion times: sorting, thinning that keeps quantiles, rounding for documents.
 
-/// The `q`-quantile by linear interpolation between order statistics; none of no values.
-pub(crate) fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    let place = q.clamp(0.0, 1.0) * last as f64;
-    let below = place.floor() as usize;
-    let above = (below + 1).min(last);
-    Some(sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64))
-}
+pub(crate) use crate::measure::quantile::of_sorted as quantile;
 
 /// Sorted copy; values are finite by construction of the lines.
 pub(crate) fn sorted(mut values: Vec<f64>) -> Vec<f64> {
@@ -43,13 +36,6 @@ pub(crate) fn rounded(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_interpolate_and_no_values_have_none() {
-        assert_eq!(quantile(&[1.0, 2.0, 3.0, 4.0], 0.5), Some(2.5));
-        assert_eq!(quantile(&[7.0], 0.99), Some(7.0));
-        assert_eq!(quantile(&[], 0.5), None);
-    }
 
     #[test]
     fn thinning_keeps_the_distribution_within_two_percent() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::measure::yardstick::geometric_mean;
 use crate::plan::{Check, Take, What};
 
 use super::quantile::{quantile, rounded, sorted};
@@ -168,12 +169,12 @@ fn take(check: &Check, values: impl Iterator<Item = Option<f64>>) -> Option<f64>
 
 /// Geometric means over plans of the ratios to the yardstick, by policy: (median, 99th percentile). Plans without a ratio for a policy are not in its mean.
 pub(super) fn geometric_means(summaries: &[Summary]) -> BTreeMap<String, (Option<f64>, Option<f64>)> {
-    let mut logs: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
+    let mut ratios: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for (name, one) in summaries.iter().flat_map(|summary| &summary.policies) {
-        let entry = logs.entry(name.clone()).or_default();
-        entry.0.extend(one.yardstick_p50.filter(|ratio| *ratio > 0.0).map(f64::ln));
-        entry.1.extend(one.yardstick_p99.filter(|ratio| *ratio > 0.0).map(f64::ln));
+        let entry = ratios.entry(name.clone()).or_default();
+        entry.0.extend(one.yardstick_p50);
+        entry.1.extend(one.yardstick_p99);
     }
-    let mean = |logs: &[f64]| (!logs.is_empty()).then(|| rounded((logs.iter().sum::<f64>() / logs.len() as f64).exp()));
-    logs.into_iter().map(|(name, (p50, p99))| (name, (mean(&p50), mean(&p99)))).collect()
+    let mean = |ratios: Vec<f64>| geometric_mean(ratios).map(rounded);
+    ratios.into_iter().map(|(name, (p50, p99))| (name, (mean(p50), mean(p99)))).collect()
 }
