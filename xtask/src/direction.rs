@@ -51,8 +51,14 @@ const RULES: &[Rule] = &[
         never: &[],
     },
     Rule {
+        krate: "peerq-lab",
+        workspace: &["peer-quality", "dig-peer-selector"],
+        stack: Stack::Only(&["dig-nat", "dig-dht"]),
+        never: IMPURE,
+    },
+    Rule {
         krate: "peerq",
-        workspace: &["peer-quality", "dig-peer-selector", "peerq-dig"],
+        workspace: &["peer-quality", "dig-peer-selector", "peerq-dig", "peerq-lab"],
         stack: Stack::Prefix("dig-"),
         never: &[],
     },

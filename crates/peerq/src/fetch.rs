@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dig_peer_selector::{PeerSelector, SelectorConfig};
+use dig_peer_selector::SelectorConfig;
 use indicatif::ProgressBar;
 use peerq_dig::discovery::Locator;
 use peerq_dig::fetch::{FetchError, FetchHandle, FetchOptions, FetchReport, FetchState, Fetcher, Policy, Progress};
@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::interrupt::interrupted;
+use crate::recording::Recorded;
 use crate::sizes::{ByteSize, rate};
 use crate::table::{Align, Table};
 use crate::{output, progress};
@@ -45,6 +46,9 @@ pub(crate) struct Args {
     /// Print the result as one JSON document.
     #[arg(long)]
     json: bool,
+    /// Record everything the selector is told and answers, for `peerq replay` and `peerq explain`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -68,13 +72,15 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         fetcher = fetcher.with_locator(Arc::new(Locator::new(pool.identity().peer_id(), Vec::new(), Some(discovery))));
     }
     let output = args.output.unwrap_or_else(|| PathBuf::from(args.id.to_string()));
-    let selector = Arc::new(PeerSelector::new(SelectorConfig::default()));
+    let recorded = Recorded::new(SelectorConfig::default(), args.record.as_deref())?;
     let options = FetchOptions::new(args.id, output)
         .peers(args.peer)
-        .policy(Policy::Peerq(selector))
+        .policy(Policy::Peerq(Arc::clone(&recorded.selector)))
         .range_timeout(Duration::from_secs(args.timeout))
         .overwrite(args.force);
-    let report = follow(fetcher.fetch(options)).await?;
+    let fetched = follow(fetcher.fetch(options)).await;
+    recorded.finish()?;
+    let report = fetched?;
     output::line(&if args.json { output::to_json(&Document::of(&report))? } else { summary(&report) })
 }
 

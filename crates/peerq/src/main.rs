@@ -1,4 +1,4 @@
-//! The command line: serve files, fetch them, and watch the selector at work in a swarm.
+//! The command line: serve files, fetch them, watch the selector at work in a swarm, and try it in the laboratory.
 //!
 //! Results go to stdout, everything else to stderr. Exit codes are in [`exit`]; each subcommand is one
 //! module.
@@ -7,8 +7,10 @@
 mod exit;
 mod fetch;
 mod interrupt;
+mod lab;
 mod output;
 mod progress;
+mod recording;
 mod serve;
 mod sizes;
 mod swarm;
@@ -37,6 +39,9 @@ enum Command {
     Swarm(swarm::Args),
     Serve(serve::Args),
     Fetch(fetch::Args),
+    Lab(lab::Args),
+    Replay(recording::ReplayArgs),
+    Explain(recording::ExplainArgs),
 }
 
 fn main() -> ExitCode {
@@ -54,17 +59,23 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Lab(args) => lab::run(args),
+        Command::Replay(args) => recording::replay(&args),
+        Command::Explain(args) => recording::explain(&args),
+        Command::Swarm(args) => on_network(swarm::run(args)),
+        Command::Serve(args) => on_network(serve::run(args)),
+        Command::Fetch(args) => on_network(fetch::run(args)),
+    }
+}
+
+/// Runs what needs sockets and timers.
+fn on_network(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Io(format!("cannot start the async runtime: {error}")))?;
-    let result = runtime.block_on(async {
-        match command {
-            Command::Swarm(args) => swarm::run(args).await,
-            Command::Serve(args) => serve::run(args).await,
-            Command::Fetch(args) => fetch::run(args).await,
-        }
-    });
+    let result = runtime.block_on(work);
     // What still runs in the background (a file being hashed when Ctrl-C came) must not hold up the end.
     runtime.shutdown_background();
     result

@@ -26,6 +26,11 @@ pub(crate) fn spinner(message: impl Into<String>) -> ProgressBar {
     spinner
 }
 
+/// A bar over simulated runs.
+pub(crate) fn runs(total: u64) -> ProgressBar {
+    bar(total, "[{bar:30}] {pos}/{len} runs {wide_msg}")
+}
+
 fn bar(total: u64, template: &str) -> ProgressBar {
     let bar = ProgressBar::new(total);
     if let Ok(style) = ProgressStyle::with_template(template) {

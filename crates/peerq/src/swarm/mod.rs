@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// Keep the last download of each policy and the JSON document in this folder.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// Record everything the selector is told and answers, for `peerq replay` and `peerq explain`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\

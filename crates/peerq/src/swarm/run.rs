@@ -23,6 +23,7 @@ use super::source::Source;
 use super::world::{self, PeerPlan};
 use crate::exit::Failure;
 use crate::progress;
+use crate::recording::Recorded;
 use crate::serve::manifest_of;
 use crate::sizes::rate;
 
@@ -48,7 +49,10 @@ pub(crate) async fn swarm(args: &Args) -> Result<Finished, Failure> {
         .tempdir()
         .map_err(|error| Failure::Io(format!("cannot make a temporary folder: {error}")))?;
     let swarm = Swarm::start(args, folder).await?;
-    let selector = selector(args.seed);
+    let config = SelectorConfig { rng_seed: Some(args.seed), ..SelectorConfig::default() };
+    // Its draws follow the seed, its clock is the real one.
+    let recorded = Recorded::new(config, args.record.as_deref())?;
+    let selector = Arc::clone(&recorded.selector);
     let mut rounds = Vec::new();
     for number in 1..=args.rounds as usize {
         for policy in PolicyName::BOTH {
@@ -65,12 +69,8 @@ pub(crate) async fn swarm(args: &Args) -> Result<Finished, Failure> {
     for running in swarm.nodes {
         running.node.shutdown().await;
     }
+    recorded.finish()?;
     Ok(Finished { document, learned })
-}
-
-/// A selector whose draws follow the seed but whose clock is the real one.
-fn selector(seed: u64) -> Arc<PeerSelector> {
-    Arc::new(PeerSelector::new(SelectorConfig { rng_seed: Some(seed), ..SelectorConfig::default() }))
 }
 
 /// A node and how it was drawn.
