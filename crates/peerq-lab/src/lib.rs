@@ -6,6 +6,7 @@
 
 pub mod behaviour;
 pub mod cli;
+pub mod fuzz;
 pub mod laboratory;
 pub mod measure;
 pub mod model;
