@@ -33,10 +33,8 @@ const LATE: f64 = 4.0;
 const IN_TIME: f64 = 0.8;
 /// Ends this near, and gains this near, are equal.
 const EQUAL: f64 = 0.03;
-/// Of what a request would add alone, what it has to add on a shared link.
-const FULL: f64 = 0.01;
-/// What is kept under way on a shared link, as a multiple of its rate: a little more than it carries, so that it never idles.
-const AMPLE: f64 = 1.25;
+/// What is kept under way on the downlink, as a multiple of its rate: replies that start together leave it idle between them.
+const AMPLE: f64 = 2.0;
 /// A single range may end this much later than the soonest, where that spreads the load: replies of one peer hold each other up.
 const SPREAD: f64 = 0.15;
 /// Rounds of slow start that matter: 2³⁰ windows are more than any link takes.
@@ -201,6 +199,9 @@ impl Clairvoyant {
             (at.since(ask.now).as_secs_f64(), then)
         });
         let in_flight = self.in_flight.at(peer);
+        // As many as end before they are given up, sharing the link.
+        let patience_s = IN_TIME * self.truth.patience_s() - first_byte_s;
+        let in_time = (patience_s * rate / ask.range.as_f64().max(1.0)) as u32;
         Some(Source {
             peer,
             first_byte_s,
@@ -211,7 +212,7 @@ impl Clairvoyant {
             mishaps,
             shared: self.truth.shared(peer).map(|(link, rate)| (link, sane(rate))),
             in_flight,
-            most: self.truth.at_once(peer).unwrap_or(u32::MAX).max(1),
+            most: self.truth.at_once(peer).unwrap_or(u32::MAX).min(in_time).max(1),
             ramp: if in_flight == 0 { self.truth.ramp(peer, ask.now) } else { None },
             change,
         })
@@ -280,8 +281,8 @@ impl Clairvoyant {
                 let more = source.pace(in_flight + 1, range) - source.pace(in_flight, range);
                 let end_s = source.start_s() + source.body_s(f64::from(given + 1) * range);
                 let gain = load.gain(source, more);
-                // A full link carries no more for more requests; they only take longer, and too long is given up.
-                if gain <= FULL * more {
+                // A full downlink carries no more for more requests; they only take longer, and what takes too long is given up.
+                if load.is_full() {
                     continue;
                 }
                 let offer = Offer { gain, end_s, in_flight, single };
@@ -318,7 +319,7 @@ impl Offer {
         let near = |a: f64, b: f64, equal: f64| (a - b).abs() <= equal * a.max(b);
         if self.single {
             // Equals take turns, which keeps their connections warm.
-            let equal = near(self.end_s, other.end_s, SPREAD);
+            let equal = near(self.end_s, other.end_s, SPREAD) && self.in_flight != other.in_flight;
             return if equal { self.in_flight < other.in_flight } else { self.end_s < other.end_s };
         }
         if !near(self.gain, other.gain, EQUAL) {
@@ -345,7 +346,7 @@ impl Load {
         let mut load = Load { links: BTreeMap::new(), down };
         for source in sources {
             if let Some((link, rate)) = source.shared {
-                load.links.entry(link).or_insert((0.0, AMPLE * rate / range));
+                load.links.entry(link).or_insert((0.0, rate / range));
             }
             if source.in_flight > 0 {
                 let pace = load.gain(source, source.pace(source.in_flight, range));
@@ -360,6 +361,11 @@ impl Load {
         let link = source.shared.and_then(|(link, _)| self.links.get(&link));
         let left = |(now, most): &(f64, f64)| (most - now).max(0.0);
         more.max(0.0).min(link.map_or(f64::INFINITY, left)).min(left(&self.down))
+    }
+
+    /// Whether the downlink has all it can carry.
+    fn is_full(&self) -> bool {
+        self.down.0 >= self.down.1
     }
 
     fn add(&mut self, source: &Source, pace: f64) {

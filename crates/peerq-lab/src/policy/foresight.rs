@@ -244,6 +244,10 @@ impl Truth for Foresight {
         self.draw.peers.get(peer.0 as usize)?.refuses_above
     }
 
+    fn patience_s(&self) -> f64 {
+        self.timeout_s
+    }
+
     fn downlink(&self) -> Option<f64> {
         self.draw.downlink
     }
@@ -286,3 +290,7 @@ impl Truth for Foresight {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "foresight_tests.rs"]
+mod tests;

@@ -82,6 +82,11 @@ pub trait Truth {
         None
     }
 
+    /// Seconds after which a request is given up.
+    fn patience_s(&self) -> f64 {
+        f64::INFINITY
+    }
+
     /// The client's downlink, bytes per second.
     fn downlink(&self) -> Option<f64> {
         None
