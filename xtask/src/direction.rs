@@ -53,8 +53,9 @@ const RULES: &[Rule] = &[
     Rule {
         krate: "peerq-lab",
         workspace: &["peer-quality", "dig-peer-selector"],
-        stack: Stack::Only(&["dig-nat", "dig-dht"]),
-        never: IMPURE,
+        // The published selector is a rival there, under its own name.
+        stack: Stack::Only(&["dig-nat", "dig-dht", "dig-peer-selector"]),
+        never: &["dig-download"],
     },
     Rule {
         krate: "peerq",
