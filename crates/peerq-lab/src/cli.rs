@@ -205,7 +205,7 @@ mod tests {
         let chosen = Chosen { names: vec!["a1".into()], ..Chosen::default() };
         let lines = run(&Toy, &chosen, &Selection::default(), &|_| ()).unwrap();
         write(&lines, &path).unwrap();
-        assert_eq!(merge(&[path.clone()]).unwrap(), lines);
+        assert_eq!(merge(std::slice::from_ref(&path)).unwrap(), lines);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 30]).unwrap();
         let error = merge(&[path]).unwrap_err().to_string();

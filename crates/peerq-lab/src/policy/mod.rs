@@ -10,6 +10,7 @@
 
 mod allotment;
 mod backoff;
+mod binding;
 pub mod clairvoyant;
 mod driver;
 pub mod engine;

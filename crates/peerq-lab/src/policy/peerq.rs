@@ -6,7 +6,8 @@ use dig_peer_selector::{ClockSource, ContentRequest, PeerSelector, PeerSnapshot,
 use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::units::{Bytes, Span, Time};
 
-use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector, bind_selector, names};
+use super::binding::{bind_selector, names};
+use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector};
 use super::{Candidate, PeerIndex, Policy};
 
 bind_selector!(dig_peer_selector);

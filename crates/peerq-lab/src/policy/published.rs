@@ -7,7 +7,8 @@ use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::units::{Bytes, Span, Time};
 use published::{ClockSource, PeerSelector, PeerSnapshot, SelectorConfig};
 
-use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector, bind_selector, names};
+use super::binding::{bind_selector, names};
+use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector};
 use super::{Candidate, PeerIndex, Policy};
 
 bind_selector!(published);

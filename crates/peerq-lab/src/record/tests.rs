@@ -71,8 +71,7 @@ fn recorded() -> Vec<u8> {
     selector.remove_peer(&peer(4));
     selector.select(&request, &candidates);
     recorder.finish().unwrap();
-    let bytes = memory.0.lock().unwrap().clone();
-    bytes
+    memory.0.lock().unwrap().clone()
 }
 
 fn read(bytes: &[u8]) -> Recording {

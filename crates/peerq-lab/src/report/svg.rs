@@ -49,12 +49,9 @@ pub(super) fn lines(label: &str, x: &Axis<'_>, y: &Axis<'_>, series: &[Line]) ->
         let mut path = String::new();
         let mut down = false;
         for point in &line.points {
-            match point {
-                Some((x, y)) => {
-                    let verb = if down { 'L' } else { 'M' };
-                    let _ = write!(path, "{verb}{:.1} {:.1}", across.place(*x), upward.place(*y));
-                }
-                None => {}
+            if let Some((x, y)) = point {
+                let verb = if down { 'L' } else { 'M' };
+                let _ = write!(path, "{verb}{:.1} {:.1}", across.place(*x), upward.place(*y));
             }
             down = point.is_some();
         }
@@ -83,14 +80,14 @@ pub(super) fn stacked(label: &str, bin_s: f64, series: &[(usize, String, Vec<f64
     let mut below = vec![0.0; bins];
     for (colour, title, values) in series {
         let mut path = String::new();
-        for bin in 0..bins {
+        for (bin, below) in below.iter_mut().enumerate() {
             let share = if whole(bin) > 0.0 { value(values, bin) / whole(bin) } else { 0.0 };
             if share > 0.0 {
                 let (left, right) = (across.place(bin as f64 * bin_s), across.place((bin + 1) as f64 * bin_s));
-                let (low, high) = (upward.place(below[bin]), upward.place(below[bin] + share));
+                let (low, high) = (upward.place(*below), upward.place(*below + share));
                 let _ = write!(path, "M{left:.1} {low:.1}H{right:.1}V{high:.1}H{left:.1}Z");
             }
-            below[bin] += share;
+            *below += share;
         }
         let _ = write!(
             svg,
