@@ -251,7 +251,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         into.clear();
         let priors = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| self.population.prior(path));
         // Equals are drawn anew for every content, the same way for every decision about it.
-        let draw = (self.seed.mix(work.scope) >> 32) as u32;
+        // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
+        let draw = (self.seed.mix(!work.scope) >> 32) as u32;
         for &slot in candidates {
             let peer = self.peers.value_mut(slot);
             let prior = &priors[peer.path as usize];

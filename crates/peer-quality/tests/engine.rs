@@ -157,3 +157,16 @@ proptest! {
         prop_assert_eq!(engine.relayed_penalty(), 1.0);
     }
 }
+
+#[test]
+fn no_place_in_the_table_is_always_first_among_equals() {
+    let mut first = std::collections::BTreeMap::<u8, u32>::new();
+    for seed in 0..200 {
+        let mut engine = Engine::new(32, Seed::new(seed));
+        let slots: Vec<_> = (0..25_u8).filter_map(|peer| engine.admit(peer).slot()).collect();
+        let mut advice = Vec::new();
+        engine.decide(&work(1), &slots, Time::from_secs(1), &mut advice);
+        *first.entry(engine.key(advice[0].slot)).or_default() += 1;
+    }
+    assert!(first.len() > 15 && first.values().all(|&times| times < 30), "{first:?}");
+}
