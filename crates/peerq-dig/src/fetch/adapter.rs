@@ -124,6 +124,13 @@ impl Adapter {
         selection
     }
 
+    /// Tells the selector that nothing more will be sent: what it promised would otherwise make peers look busy to other downloads until it expires.
+    fn needs_nothing(&self, candidates: &[PeerId]) {
+        let given: Vec<Candidate> = candidates.iter().map(|peer| self.holders.candidate(peer)).collect();
+        let nothing = ContentRequest { range_count: Some(0), ..ContentRequest::new(self.content, SOURCES) };
+        self.selector.select(&nothing, &given);
+    }
+
     /// The selected peers with the room that each has, trials first when one is due and left out otherwise.
     fn sources(&self, selection: &Selection, active: &[(PeerId, usize)], trial_due: bool) -> Vec<Source> {
         let source = |peer: &SelectedPeer| {
@@ -158,6 +165,9 @@ impl SourceSelector for Adapter {
         candidates.sort_by_key(|p| *p.as_bytes());
         candidates.dedup();
         self.ledger.set_candidates(candidates.clone());
+        if pending.is_empty() {
+            self.needs_nothing(&candidates);
+        }
         if free == 0 || pending.is_empty() || candidates.is_empty() {
             return SelectPlan::default();
         }
@@ -207,6 +217,13 @@ impl SourceSelector for Adapter {
         if let Some(peer) = PeerId::from_hex(&outcome.peer_id) {
             self.history.lock().unwrap_or_else(PoisonError::into_inner).failed.insert(peer);
         }
+    }
+}
+
+/// However the download ends.
+impl Drop for Adapter {
+    fn drop(&mut self) {
+        self.needs_nothing(&[]);
     }
 }
 

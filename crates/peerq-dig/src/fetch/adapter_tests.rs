@@ -139,6 +139,20 @@ async fn trials_take_a_twentieth_of_the_ranges_of_a_download_with_proven_peers()
 }
 
 #[tokio::test]
+async fn a_download_that_has_sent_everything_or_is_over_holds_no_promises() {
+    let sent_all = bench(3);
+    assert_eq!(sent_all.select(&[1]).len(), 3);
+    sent_all.select(&[1]);
+    assert_eq!(sent_all.selector.peer_snapshot(&peer(1)).unwrap().in_flight, 3, "what was sent, and nothing besides");
+
+    let Bench { adapter, ledger, selector, content, _finder } = bench(400);
+    selector.select(&ContentRequest::new(content, 1), &[adapter.holders.candidate(&peer(1))]);
+    assert!(ledger.active().is_empty() && selector.peer_snapshot(&peer(1)).unwrap().in_flight > 0, "promised");
+    drop(adapter);
+    assert_eq!(selector.peer_snapshot(&peer(1)).unwrap().in_flight, 0);
+}
+
+#[tokio::test]
 async fn malformed_candidates_are_ignored() {
     let bench = bench(4);
     let candidates = [CandidateRef::new("no hex", vec![])];
