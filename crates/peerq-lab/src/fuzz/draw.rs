@@ -28,9 +28,10 @@ pub fn drawn(seed: u64) -> Drawn {
         .map(|index| SharedLink { name: format!("link-{index}"), rate: luck.between_log(1e6, 1e8) })
         .collect();
     let mut peers: Vec<PeerGroup> = (0..groups).map(|index| group(&mut luck, index, clean, &shared)).collect();
-    // Somebody has to be able to do the work once faults have healed.
+    // Somebody has to be able to do the work, or every run lasts until its client abandons all of it.
     peers[0].behaviour = Behaviour::Honest;
     peers[0].joins_at_s = 0.0;
+    peers[0].changes.iter_mut().for_each(|change| change.behaviour = None);
     let mut client = Client { downlink: luck.happens(0.4).then(|| luck.between_log(5e5, 1e8)), ..Client::default() };
     if !clean && luck.happens(0.3) {
         client.outages.push(Outage { at_s: luck.between(1.0, 15.0), for_s: luck.between(0.5, 20.0) });
@@ -101,7 +102,7 @@ fn behaviour(luck: &mut Stream) -> Behaviour {
         2 => Behaviour::Silent { share },
         3 => Behaviour::Corrupts { share },
         4 => Behaviour::Dribbles { after_bytes: u64::from(pick(luck, 1 << 22)), rate: luck.between_log(0.1, 1e5) },
-        5 => Behaviour::Paces { burst_bytes: 1 + u64::from(pick(luck, 100_000)), gap_ms: luck.between(1.0, 1000.0) },
+        5 => Behaviour::Paces { burst_bytes: 1000 + u64::from(pick(luck, 100_000)), gap_ms: luck.between(1.0, 1000.0) },
         6 => Behaviour::Stalls { share, for_s: luck.between(0.1, 60.0) },
         7 => Behaviour::Farms { good: pick(luck, 40) },
         8 => Behaviour::Boasts,
