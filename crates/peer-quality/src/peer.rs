@@ -35,6 +35,8 @@ pub(crate) struct Peer {
     pub(crate) last_tried: u64,
     pub(crate) scope: u64,
     pub(crate) salt: u32,
+    /// Ends since its rate changed, plus one; 0 stands for never.
+    ends_since_change: u8,
     pub(crate) vote: Vote,
     saturation: Option<Saturation>,
     /// The forecast, until something changes it: quotes are far more frequent than ends.
@@ -96,6 +98,11 @@ impl Peer {
         }
         if let Some(sample) = Sample::of(delivery) {
             let changed = self.delivered.observe(&sample);
+            self.ends_since_change = match self.ends_since_change {
+                _ if changed || self.delivered.is_faster_than_known() => 1,
+                0 => 0,
+                ends => ends.saturating_add(1),
+            };
             let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
             if changed {
                 saturation.world_changed();
@@ -151,6 +158,7 @@ impl Peer {
             cooling: self.cooling.is_on(now, decision),
             failing: self.reliability.consecutive_failures() > 1,
             rested: standing == Standing::Condemned && self.last_end.is_none_or(|at| now.since(at) >= CONDEMNED_REST),
+            trials_since_change: self.ends_since_change.wrapping_sub(1),
             incumbent: self.scope == scope && self.last_tried > 0,
             capacity: self.capacity(),
         }
