@@ -394,7 +394,9 @@ fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) 
         };
         let others = quotes.iter().filter(|quote| Some(quote.slot) != leading.first().map(|quote| quote.slot));
         let tried = explore::due(others, &schedule);
-        into.extend(tried.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+        // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
+        // the best of an answer with several is the best.
+        let tried_at = usize::from(work.sources > 1 && tried.is_some_and(|quote| quote.is_proven()));
         let fits =
             |quote: &&Quote| explore::in_time(quote, end_s) && tried.is_none_or(|tried| tried.slot != quote.slot);
         // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave them the requests.
@@ -403,6 +405,9 @@ fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) 
         let rest = leading.iter().filter(|quote| tried.is_none_or(|tried| tried.slot != quote.slot)).copied();
         let most = if unmeasured.is_empty() { u32::MAX } else { (work.sources - unmeasured.len()) as u32 };
         plan::place(&rest.collect::<Vec<_>>(), end_s, work, most, into);
+        if let Some(quote) = tried {
+            into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
+        }
         into.truncate(work.sources - unmeasured.len());
         into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
     }

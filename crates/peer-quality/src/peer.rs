@@ -99,7 +99,7 @@ impl Peer {
         if let Some(sample) = Sample::of(delivery) {
             let changed = self.delivered.observe(&sample);
             self.ends_since_change = match self.ends_since_change {
-                _ if changed || self.delivered.is_faster_than_known() => 1,
+                _ if changed => 1,
                 0 => 0,
                 ends => ends.saturating_add(1),
             };
@@ -158,6 +158,7 @@ impl Peer {
             cooling: self.cooling.is_on(now, decision),
             failing: self.reliability.consecutive_failures() > 1,
             rested: standing == Standing::Condemned && self.last_end.is_none_or(|at| now.since(at) >= CONDEMNED_REST),
+            is_promising: self.delivered.is_faster_than_known(),
             trials_since_change: self.ends_since_change.wrapping_sub(1),
             incumbent: self.scope == scope && self.last_tried > 0,
             capacity: self.capacity(),

@@ -1,9 +1,9 @@
 //! Exploration (RANK-3, spec §4.4-E): who is tried besides those who are proven, bounded from both sides.
 //!
-//! Nobody unproven is optimistic; instead a bounded share of decisions tries an admissible peer that was left out. A trial carries one request, leads its decision
-//! so that it happens however few requests the host has to give, and never takes part in the end of a request. What a trial of a slow peer costs decides how
+//! Nobody unproven is optimistic; instead a bounded share of decisions tries an admissible peer that was left out. A trial carries one request
+//! and never takes part in the end of a request. What a trial of a slow peer costs decides how
 //! rarely it is tried: all trials of measured peers together cost a fixed share of the time, and a peer a hundred times slower waits a hundred times longer. Only
-//! a peer that was better before is tried again soon, then twice as late each time.
+//! a peer that was better before is tried again soon, then ever later; and one that was surprisingly fast is tried once more at once.
 
 use crate::rank::quote::{Class, Quote};
 
@@ -53,6 +53,9 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
             return Some(*cold);
         }
     }
+    if let Some(promising) = open.clone().find(|quote| quote.is_promising) {
+        return Some(*promising);
+    }
     if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
         return None;
     }
@@ -61,7 +64,7 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
     let overdue = |quote: &&Quote| {
         let turns = (quote.usual_s / schedule.best_s.max(1e-6) / SHARE).clamp(PERIOD_PROVEN as f32, MAX_TURNS);
         let by_cost = (turns * count as f32) as u64;
-        let comeback = PERIOD_PROVEN.checked_shl(quote.trials_since_change.into()).unwrap_or(u64::MAX);
+        let comeback = PERIOD_PROVEN.checked_shl(u32::from(quote.trials_since_change) / 2).unwrap_or(u64::MAX);
         waited(quote) >= by_cost.min(comeback)
     };
     open.filter(overdue).min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied()
@@ -101,6 +104,7 @@ mod tests {
             limit: 4,
             last_tried: 0,
             trials_since_change: u8::MAX,
+            is_promising: false,
             may_be_tried: true,
             salt: 0,
         };
@@ -166,7 +170,7 @@ mod tests {
                 tried.push(decision);
             }
         }
-        assert_eq!(tried, [15, 31, 63, 127, 255]);
+        assert_eq!(tried, [15, 23, 39, 55, 87, 119, 183, 247, 375]);
     }
 
     #[test]

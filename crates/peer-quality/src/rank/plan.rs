@@ -142,6 +142,7 @@ mod tests {
                 limit: 2,
                 last_tried: 1,
                 trials_since_change: u8::MAX,
+                is_promising: false,
                 may_be_tried: true,
                 salt: 0,
             })

@@ -46,6 +46,8 @@ pub struct Quote {
     pub last_tried: u64,
     /// Ends since its rate changed; the highest value stands for never.
     pub trials_since_change: u8,
+    /// Whether its latest body was surprisingly fast.
+    pub is_promising: bool,
     /// Whether a trial may go to it: not while it cools off, and to the condemned only after a long rest.
     pub may_be_tried: bool,
     /// Order among equals.
@@ -75,6 +77,8 @@ pub struct Terms {
     pub rested: bool,
     /// Ends since its rate changed; the highest value stands for never.
     pub trials_since_change: u8,
+    /// Whether its latest body was surprisingly fast.
+    pub is_promising: bool,
     /// Whether it served the same work last: a small advantage against flapping.
     pub incumbent: bool,
     /// What its requests together achieved, where the host reports what it dispatches.
@@ -128,6 +132,7 @@ impl Terms {
             limit,
             last_tried,
             trials_since_change: self.trials_since_change,
+            is_promising: self.is_promising,
             may_be_tried: match class {
                 Class::Open | Class::Probation => true,
                 Class::Cooling => false,
@@ -194,6 +199,7 @@ mod tests {
             rested: false,
             incumbent: false,
             trials_since_change: u8::MAX,
+            is_promising: false,
             capacity: None,
         }
     }
