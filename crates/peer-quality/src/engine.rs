@@ -132,7 +132,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote)));
+        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote())));
         if let Some(vote) = left {
             self.population.revote(vote, (Path::Unknown, Vote::default()));
         }
@@ -155,7 +155,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.proofs.remove(peer);
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
-        self.population.revote((gone.path, gone.vote), (Path::Unknown, Vote::default()));
+        self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
         self.peers.remove(peer)
     }
 
@@ -180,6 +180,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let decisions = self.decisions;
         let class = self.population.concurrency(self.peers.value(slot).path);
         let peer = self.peers.value_mut(slot);
+        let before = (peer.path, peer.vote());
         match fact {
             Fact::Sent { requests } => peer.pending.sent(requests, now),
             Fact::Ended(delivery) => peer.ended(&delivery, class, now, decisions),
@@ -188,16 +189,12 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             Fact::Banned => peer.proof.set_banned(true),
             Fact::Readmitted => peer.proof.set_banned(false),
             Fact::Reached(path) => {
-                let from = (peer.path, peer.vote);
                 peer.path = path;
-                self.population.revote(from, (path, from.1));
+                self.population.revote(before, (path, before.1));
             }
         }
-        let peer = self.peers.value_mut(slot);
         if matches!(fact, Fact::Ended(_)) {
-            let vote = peer.current_vote(class);
-            let before = (peer.path, peer.vote);
-            peer.vote = vote;
+            let vote = self.peers.value_mut(slot).vote_anew(class);
             self.population.revote(before, (before.0, vote));
         }
     }
@@ -329,7 +326,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             slowness: peer.delivered.slowness(),
             volatility: peer.delivered.volatility(),
             reliability: peer.reliability.share(),
-            samples: peer.samples,
+            samples: u64::from(peer.samples),
             offences: peer.proof.offences(),
             pending,
             in_flight: pending.saturating_add(peer.reserved),

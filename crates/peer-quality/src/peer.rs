@@ -26,7 +26,7 @@ pub(crate) struct Peer {
     pub(crate) reserved: u32,
     pub(crate) path: Path,
     pub(crate) connected: bool,
-    pub(crate) samples: u64,
+    pub(crate) samples: u32,
     pub(crate) last_end: Option<Time>,
     /// When a failure was last charged.
     last_failure: Option<Time>,
@@ -35,7 +35,8 @@ pub(crate) struct Peer {
     pub(crate) last_tried: u64,
     pub(crate) scope: u64,
     pub(crate) salt: u32,
-    pub(crate) vote: Vote,
+    /// The concurrency that its vote in the population stands for; 0 is none.
+    voted: u16,
     saturation: Option<Saturation>,
     /// The forecast, until something changes it: quotes are far more frequent than ends.
     forecast: Option<Forecast>,
@@ -122,9 +123,15 @@ impl Peer {
         Some(Capacity { total: saturation.best_rate()?, single: saturation.single_rate() })
     }
 
-    /// Its vote in the population, as of now.
-    pub(crate) fn current_vote(&self, class: u32) -> Vote {
-        Vote::of(&self.delivered, self.limit(class))
+    /// Its vote in the population: a function of its record, so that what was added can be taken away again.
+    pub(crate) fn vote(&self) -> Vote {
+        Vote::of(&self.delivered, u32::from(self.voted))
+    }
+
+    /// Votes for the concurrency that it has by now; `class` is that of its kind.
+    pub(crate) fn vote_anew(&mut self, class: u32) -> Vote {
+        self.voted = u16::try_from(self.limit(class)).unwrap_or(u16::MAX);
+        self.vote()
     }
 
     /// What one more request would be made of.
@@ -165,5 +172,18 @@ fn verdict_of(end: End) -> Option<Verdict> {
         End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) => Some(Verdict::Failed),
         // Not having something is neither latency nor unreliability (MEAS-10).
         End::Failed(Fault::Unavailable) | End::Cancelled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_small_enough_for_a_million() {
+        // A million peers are to fit 600 MiB with the table's own share.
+        const BYTES_MAX: usize = 448;
+        let bytes = core::mem::size_of::<Peer>();
+        assert!(bytes <= BYTES_MAX, "{bytes}");
     }
 }

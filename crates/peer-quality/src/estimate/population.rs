@@ -85,10 +85,11 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// The vote of a peer with this record and this useful concurrency.
+    /// The vote of a peer with this record and this useful concurrency, 0 for none.
     pub fn of(delivered: &Delivered, concurrency: u32) -> Vote {
         let (first_byte_ln, body_ln) = delivered.logs();
-        Vote { first_byte_ln, body_ln, concurrency: body_ln.map(|_| f64::from(concurrency)) }
+        let concurrency = body_ln.filter(|_| concurrency > 0).map(|_| f64::from(concurrency));
+        Vote { first_byte_ln, body_ln, concurrency }
     }
 }
 
