@@ -186,6 +186,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             Fact::Ended(delivery) => peer.ended(&delivery, class, now, decisions),
             Fact::Connected => peer.connected = true,
             Fact::Disconnected => peer.connected = false,
+            Fact::Burst(_) | Fact::RoundTrip(_) | Fact::Kernel(_) => {}
             Fact::Banned => peer.proof.set_banned(true),
             Fact::Readmitted => peer.proof.set_banned(false),
             Fact::Reached(path) => {
