@@ -7,6 +7,7 @@ pub mod population;
 pub mod ramp;
 pub mod reliability;
 pub mod saturation;
+pub mod trust;
 
 pub use crate::facts::Path;
 pub use delivered::Delivered;
