@@ -143,7 +143,8 @@ fn filling_the_silence_is_measured_as_slow() {
 fn a_persistent_pacer_banks_nothing_across_a_silence() {
     // B2: ten minutes of warmth at 50 MB/s while its closures came at 100 kB/s, then twenty minutes of silence.
     let prior = Prior::default();
-    let delivered = record(1e5);
+    // The second delivers like the average, and claims to be far better.
+    let records = [1e5, 1.25e6].map(record);
     let mut wire = Wire::default();
     wire.round_trip(trip(50.0), Time::ZERO);
     for second in 0..600 {
@@ -155,13 +156,15 @@ fn a_persistent_pacer_banks_nothing_across_a_silence() {
     assert!(rate_of(&wire, 600.0) < 0.2 * population_s(), "the claim itself is warm");
     for minute in 0..120 {
         let now = Time::from_secs(600 + 60 * minute);
-        let s = f64::from(wire.forecast(&delivered, &prior, now).secs_per_byte);
-        assert!(s >= population_s(), "minute {minute}: {s}");
+        for delivered in &records {
+            let s = f64::from(wire.forecast(delivered, &prior, now).secs_per_byte);
+            assert!(s >= 0.999 * population_s(), "minute {minute}: {s}");
+        }
     }
     // And a crumb on its return does not bring the warmth back.
     let back = Time::from_secs(1_800);
     wire.burst(&steady(12_288, 50e6), None, &prior, back);
-    assert!(f64::from(wire.forecast(&delivered, &prior, back).secs_per_byte) >= population_s());
+    assert!(f64::from(wire.forecast(&records[0], &prior, back).secs_per_byte) >= population_s());
     // Without any record the claim alone is nearly gone.
     assert!(rate_of(&wire, 1_800.0) > 0.6 * population_s());
 }
