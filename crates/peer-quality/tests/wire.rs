@@ -75,6 +75,8 @@ fn a_completed_fetch_outranks_the_claim_and_the_explanation_shows_both() {
     engine.handle(0, completed(CLOSURE, 1e5), now);
     let padder = of(&engine, 0, CLOSURE, now);
     assert_eq!(padder.basis, Basis::Measured);
+    let shown = padder.wire_terms().unwrap();
+    assert!(shown.contains("rate 50.000 MB/s at weight 0.8") && shown.contains("T_wait 120."), "{shown}");
     assert!(padder.body_s > 100.0 && padder.rate.unwrap() > 40e6 && padder.t_wait_s.unwrap() > 100.0);
 }
 

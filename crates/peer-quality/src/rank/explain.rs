@@ -1,5 +1,7 @@
 //! Explanations (RANK-6): for one decision, each candidate's terms with their units, and why it was taken or passed over.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -161,7 +163,31 @@ impl<K: fmt::Display> fmt::Display for Explanation<K> {
                 one.limit,
                 one.basis
             )?;
+            if let Some(wire) = one.wire_terms() {
+                writeln!(f, "    {wire}")?;
+            }
         }
         Ok(())
+    }
+}
+
+impl<K> Explained<K> {
+    /// The terms from the wire in one line, with their units; none where the wire is not seen.
+    pub fn wire_terms(&self) -> Option<String> {
+        let weight = self.weight?;
+        let rate = |rate: Option<f32>| rate.map_or("unknown".into(), |rate| format!("{:.3} MB/s", rate * 1e-6));
+        let doubt = match self.sanity {
+            Some(Sanity::TooFast) => ", too fast for its round trip",
+            Some(Sanity::TooSlow) => ", too slow for its round trip",
+            _ => "",
+        };
+        let wait = self.t_wait_s.map_or("none".into(), |secs| format!("{secs:.4} s"));
+        Some(format!(
+            "ramp {:.4} s, rate {} at weight {weight:.2}, prior {}{doubt}; record T_wait {wait}, error ±{:.4} s",
+            self.ramp_s.unwrap_or(0.0),
+            rate(self.rate),
+            rate(self.prior_rate),
+            self.error_s
+        ))
     }
 }
