@@ -33,6 +33,8 @@ pub(crate) struct Content {
     pub(crate) tenancy: u64,
     /// Decisions made about it.
     pub(crate) decisions: u64,
+    /// Ranges that were promised for it, dispatched, and have not ended; a host that does not report dispatches has none.
+    pub(crate) in_flight: u32,
     /// The candidates of the latest selection.
     pub(crate) given: Vec<Member>,
     /// Those that delivered a range of it.

@@ -126,11 +126,7 @@ impl PeerSelector {
         let mut state = self.lock();
         self.show(&state, now, &Call::Dispatched { peer, count });
         let Some(slot) = state.admit(*peer, Provenance::Manual, unix) else { return };
-        if let Some(record) = &mut state.records[slot.index()] {
-            record.leases.confirm(count);
-        }
-        state.sync_leases(slot, now);
-        state.engine.handle_at(slot, Fact::Sent { requests: count }, now);
+        state.dispatched(slot, count, now);
     }
 
     /// Takes in churn of the connected pool (spec §5.4). Adding a banned peer lifts its ban; a removed peer keeps its record.

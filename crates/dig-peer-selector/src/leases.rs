@@ -81,14 +81,19 @@ impl Leases {
         self.0.retain(|lease| lease.ranges > 0);
     }
 
-    /// `ranges` were dispatched, the host does not say for which content: the newest leases turn into dispatches first.
-    pub(crate) fn confirm(&mut self, mut ranges: u32) {
+    /// `ranges` were dispatched, the host does not say for which content: the newest leases turn into dispatches first. Says whose they were, and how many.
+    pub(crate) fn confirm(&mut self, mut ranges: u32) -> Vec<(Lessee, u32)> {
+        let mut confirmed = Vec::new();
         for lease in self.0.iter_mut().rev() {
             let taken = lease.ranges.min(ranges);
             lease.ranges -= taken;
             ranges -= taken;
+            if taken > 0 {
+                confirmed.push((lease.lessee, taken));
+            }
         }
         self.0.retain(|lease| lease.ranges > 0);
+        confirmed
     }
 }
 
@@ -127,9 +132,9 @@ mod tests {
     fn a_dispatch_confirms_what_was_promised() {
         let mut leases = Leases::default();
         leases.grant(lessee(0), 3, Time::ZERO);
-        leases.confirm(3);
+        assert_eq!(leases.confirm(3), [(lessee(0), 3)]);
         assert!(leases.is_empty());
-        leases.confirm(u32::MAX);
+        assert_eq!(leases.confirm(u32::MAX), []);
     }
 
     #[test]

@@ -191,6 +191,19 @@ impl State {
         self.contents.value_mut(content).leased = kept;
     }
 
+    /// `count` ranges were dispatched to a peer: promises become dispatches.
+    pub(crate) fn dispatched(&mut self, slot: Slot, count: u32, now: Time) {
+        let Some(record) = &mut self.records[slot.index()] else { return };
+        for (lessee, ranges) in record.leases.confirm(count) {
+            let content = self.contents.value_mut(lessee.content);
+            if content.tenancy == lessee.tenancy {
+                content.in_flight = content.in_flight.saturating_add(ranges);
+            }
+        }
+        self.sync_leases(slot, now);
+        self.engine.handle_at(slot, Fact::Sent { requests: count }, now);
+    }
+
     /// Tells the engine what is promised to a peer.
     pub(crate) fn sync_leases(&mut self, slot: Slot, now: Time) {
         if let Some(record) = &mut self.records[slot.index()] {
@@ -210,6 +223,8 @@ impl State {
         let confirmed = self.engine.has_pending(slot);
         self.engine.handle_at(slot, Fact::Ended(outcome.delivery()), now);
         let lessee = self.lessee(content);
+        let in_flight = &mut self.contents.value_mut(content).in_flight;
+        *in_flight = in_flight.saturating_sub(1);
         let Some(record) = self.records[slot.index()].as_mut() else { return };
         record.last_outcome_at = Some(outcome.at);
         if !confirmed && !record.leases.is_empty() {
@@ -249,6 +264,7 @@ pub(crate) fn work(req: &ContentRequest, content: &Content, ranges: Option<usize
         sources: req.effective_parallelism(),
         scope: content.tenancy,
         decision: content.decisions,
+        in_flight: content.in_flight,
     }
 }
 

@@ -206,7 +206,7 @@ fn invariant_d_a_degraded_peer_is_left_and_a_recovered_one_found_again() {
     let degraded = drive(&world, &BTreeMap::from([(1, 40_000), (2, 1_000_000)]), 1, 40);
     assert!(degraded[&2] >= 30, "{degraded:?}");
     let recovered = drive(&world, &BTreeMap::from([(1, 4_000_000), (2, 1_000_000)]), 1, 60);
-    assert!(recovered[&1] >= 30, "{recovered:?}");
+    assert!(recovered[&1] >= 30, "{degraded:?} {recovered:?}");
 }
 
 #[test]

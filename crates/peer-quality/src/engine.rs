@@ -255,7 +255,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         into.clear();
         let mut quotes = core::mem::take(&mut self.quotes);
         self.quote_all(work, candidates, now, &mut quotes);
-        decide(&mut quotes, work, into);
+        decide(&mut quotes, work, self.decisions, into);
         self.quotes = quotes;
         for pick in &*into {
             let taken = self.peers.value_mut(pick.slot);
@@ -287,7 +287,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let mut quotes = Vec::new();
         copy.quote_all(work, candidates, now, &mut quotes);
         let mut advice = Advice::new();
-        decide(&mut quotes, work, &mut advice);
+        decide(&mut quotes, work, copy.decisions, &mut advice);
         let mut explained: Vec<_> =
             candidates.iter().map(|&slot| copy.explain_one(slot, work, &quotes, &advice, now)).collect();
         let place = |one: &Explained<K>| one.place.unwrap_or(usize::MAX);
@@ -400,24 +400,50 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 }
 
 /// The decision itself: a function of the quotes and the work alone.
-fn decide(quotes: &mut [Quote], work: &Work, into: &mut Advice) {
+fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) {
     quotes.sort_unstable_by_key(Quote::key);
-    let admissible = quotes.partition_point(|quote| quote.class <= crate::rank::quote::Class::Probation);
-    let open: Vec<Quote> = quotes[..admissible].iter().filter(|quote| plan::is_admissible(quote)).copied().collect();
-    let (proven, cold): (Vec<Quote>, Vec<Quote>) = open.iter().partition(|quote| quote.is_proven());
+    let (open, _) = quotes.split_at(quotes.partition_point(plan::is_admissible));
+    let proven: Vec<Quote> = open.iter().filter(|quote| quote.is_proven()).copied().collect();
+    let cold = open.iter().filter(|quote| !quote.is_proven() && quote.room > 0);
     if proven.is_empty() {
-        plan::spread(&cold, work, into);
+        plan::spread(&cold.copied().collect::<Vec<_>>(), work, into);
     } else {
-        let trials = explore::places(work.sources, work.decision, proven.len(), cold.len());
-        let tried = explore::candidates(quotes, trials, |quote| {
-            proven.iter().take(work.sources.saturating_sub(trials)).any(|leading| leading.slot == quote.slot)
-        });
-        plan::place(&proven, work.sources.saturating_sub(tried.len()), work, into);
-        into.extend(tried.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+        let leading = &proven[..proven.len().min(work.sources)];
+        let end_s = work.ranges.map_or(f32::INFINITY, |ranges| plan::end_s(leading, ranges, work.range));
+        // A content of one request has a first decision only: its place among all decisions decides.
+        let alone = work.ranges == Some(1) && work.decision == 0;
+        let schedule = explore::Schedule {
+            sources: work.sources,
+            proven: proven.len(),
+            decision: if alone { decisions } else { work.decision },
+            decisions,
+            best_s: leading.iter().map(|quote| quote.usual_s).fold(f32::INFINITY, f32::min),
+            end_s: if alone { f32::INFINITY } else { end_s },
+        };
+        let others = quotes.iter().filter(|quote| Some(quote.slot) != leading.first().map(|quote| quote.slot));
+        let tried = explore::due(others, &schedule);
+        into.extend(tried.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+        let fits =
+            |quote: &&Quote| explore::in_time(quote, end_s) && tried.is_none_or(|tried| tried.slot != quote.slot);
+        // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave them the requests.
+        let places = explore::places(work.sources, proven.len());
+        let unmeasured: Vec<Quote> = cold.filter(fits).take(places).copied().collect();
+        let rest = leading.iter().filter(|quote| tried.is_none_or(|tried| tried.slot != quote.slot)).copied();
+        let most = if unmeasured.is_empty() { u32::MAX } else { (work.sources - unmeasured.len()) as u32 };
+        plan::place(&rest.collect::<Vec<_>>(), end_s, work, most, into);
+        into.truncate(work.sources - unmeasured.len());
+        into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
     }
-    if into.is_empty() && admissible == 0 {
+    if !into.is_empty() || work.sources == 0 {
+        return;
+    }
+    if open.is_empty() {
         // Better a peer of bad repute, one request at a time, than none; but not because the good ones are busy.
         let last_resort = quotes.iter().filter(|quote| quote.room > 0).take(work.sources);
         into.extend(last_resort.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+    } else if work.in_flight == 0 && open.len() > 1 {
+        // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond the room of the soonest.
+        let soonest = open.iter().find(|quote| quote.room > 0).unwrap_or(&open[0]);
+        into.push(Pick { slot: soonest.slot, requests: 1, exploratory: !soonest.is_proven() });
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Peer {
     pub(crate) last_tried: u64,
     pub(crate) scope: u64,
     pub(crate) salt: u32,
+    /// Ends since its rate changed, plus one; 0 stands for never.
+    ends_since_change: u8,
     /// The concurrency that its vote in the population stands for; 0 is none.
     voted: u16,
     saturation: Option<Saturation>,
@@ -150,6 +152,11 @@ impl Peer {
         self.tell_wire(delivery, verdict_of(delivery.end), sent, prior, now);
         if let Some(sample) = Sample::of(delivery) {
             let changed = self.delivered.observe(&self.without_ramp(sample, sent, prior, now));
+            self.ends_since_change = match self.ends_since_change {
+                _ if changed || self.delivered.is_faster_than_known() => 1,
+                0 => 0,
+                ends => ends.saturating_add(1),
+            };
             let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(prior.concurrency));
             if changed {
                 saturation.world_changed();
@@ -241,6 +248,7 @@ impl Peer {
             cooling: self.cooling.is_on(now, decision),
             failing: self.reliability.consecutive_failures() > 1,
             rested: standing == Standing::Condemned && self.last_end.is_none_or(|at| now.since(at) >= CONDEMNED_REST),
+            trials_since_change: self.ends_since_change.wrapping_sub(1),
             incumbent: self.scope == scope && self.last_tried > 0,
             capacity: self.capacity(),
         }

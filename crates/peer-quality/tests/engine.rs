@@ -19,7 +19,7 @@ fn delivery(bytes: u64, millis: u64, end: End) -> Fact {
 }
 
 fn work(sources: usize) -> Work {
-    Work { range: Bytes::from_kib(256), ranges: None, sources, scope: 1, decision: 0 }
+    Work { range: Bytes::from_kib(256), ranges: None, sources, scope: 1, decision: 0, in_flight: 0 }
 }
 
 #[test]

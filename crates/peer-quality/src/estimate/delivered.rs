@@ -89,6 +89,11 @@ impl Delivered {
         if self.body.value().is_some() { self.body.spread_ln() } else { 0.0 }
     }
 
+    /// Whether the latest body was surprisingly fast: a second one like it will be believed.
+    pub fn is_faster_than_known(&self) -> bool {
+        self.body.surprises() < 0
+    }
+
     /// The logarithms that the population averages: (first byte, body); absent where nothing was seen.
     pub(crate) fn logs(&self) -> (Option<f64>, Option<f64>) {
         let seen = |estimate: &LogEstimate| (estimate.weight() > 0.0).then(|| estimate.mean_ln());

@@ -112,6 +112,11 @@ impl LogEstimate {
         (self.weight > 0.0).then(|| exp(self.mean_ln + z * self.spread_ln()))
     }
 
+    /// Surprises in a row, negative where they lie below.
+    pub fn surprises(&self) -> i8 {
+        self.surprises
+    }
+
     /// The effective number of samples behind the value, at most the memory.
     pub fn weight(&self) -> f64 {
         f64::from(self.weight)

@@ -1,70 +1,180 @@
 //! Exploration (RANK-3, spec §4.4-E): who is tried besides those who are proven, bounded from both sides.
 //!
-//! Nobody unproven is optimistic; instead a bounded share of decisions tries the admissible peer that was longest left out. Everyone is tried
-//! again within a bounded number of decisions, a trial carries one request, and trials never take the place of the bulk of a transfer.
-
-use alloc::vec::Vec;
+//! Nobody unproven is optimistic; instead a bounded share of decisions tries an admissible peer that was left out. A trial carries one request, leads its decision
+//! so that it happens however few requests the host has to give, and never takes part in the end of a request. What a trial of a slow peer costs decides how
+//! rarely it is tried: all trials of measured peers together cost a fixed share of the time, and a peer a hundred times slower waits a hundred times longer. Only
+//! a peer that was better before is tried again soon, then twice as late each time.
 
 use crate::rank::quote::{Class, Quote};
 
-/// With one source asked for, one decision in this many goes to a trial: rarely enough that the best keeps 85 % (scenario C27),
-/// often enough that a recovered peer is found within 25 decisions.
-const SINGLE_SOURCE_PERIOD: u64 = 8;
-/// The same while there are unmeasured peers: more often, since one of them may be the best, and bounded all the same.
-const SINGLE_SOURCE_PERIOD_COLD: u64 = 4;
-/// With a few sources, one decision in this many gives its last place to a trial.
-const FEW_SOURCES_PERIOD: u64 = 4;
-/// Fewer sources than this are few.
-const FEW: usize = 4;
+/// While few peers are proven, one decision in this many tries an unmeasured one, which may be the best.
+const PERIOD_FEW: u64 = 4;
+/// The same when many are proven: the best of them is unlikely to be beaten by much.
+const PERIOD_MANY: u64 = 16;
+/// This many proven peers for each one wanted are many.
+const MANY: usize = 4;
+/// Trials of measured peers are at least this many decisions apart: with one source, the best keeps seven of eight (scenario C27).
+const PERIOD_PROVEN: u64 = 8;
+/// Share of the time that trials of measured peers cost together. Higher finds a recovered peer sooner, lower costs less. Unmeasured heuristic (RANK-3: about 5 %).
+const SHARE: f32 = 0.04;
+/// A peer is tried again after this many of its turns at the latest in the eyes of the schedule: bounds how rarely a very slow one is tried.
+const MAX_TURNS: f32 = 4096.0;
+/// An unmeasured peer is assumed to need this many times the average, when the end of a request is at stake.
+const UNPROVEN_FACTOR: f32 = 4.0;
 
-/// How many of `sources` places the decision numbered `decision` (for its content) gives to trials, when `proven` proven peers and `cold` unmeasured ones are at hand.
-pub fn places(sources: usize, decision: u64, proven: usize, cold: usize) -> usize {
-    let due = |period: u64| usize::from(decision % period == period - 1);
-    match sources {
-        0 => 0,
-        1 if cold > 0 => due(SINGLE_SOURCE_PERIOD_COLD),
-        1 => due(SINGLE_SOURCE_PERIOD),
-        2..FEW => due(FEW_SOURCES_PERIOD).max(usize::from(proven < sources && cold > 0)),
-        _ if cold == 0 => due(FEW_SOURCES_PERIOD),
-        _ if proven < sources => (sources / 3).min(cold),
-        _ => (sources / 8).max(1),
-    }
+/// What exploration needs to know of a decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schedule {
+    /// Peers wanted.
+    pub sources: usize,
+    /// Peers proven and fit for ordinary work.
+    pub proven: usize,
+    /// Number of the decision, about its content; for a content of one request, among all decisions.
+    pub decision: u64,
+    /// All decisions made.
+    pub decisions: u64,
+    /// Expected seconds of one request at the best peer.
+    pub best_s: f32,
+    /// Seconds until the others have done everything; a trial must not outlast them. Infinite where that is unknown.
+    pub end_s: f32,
 }
 
-/// The quotes to try, longest untried first: at most `places`, none of `chosen`, nobody saturated or still at rest, the condemned last.
-pub fn candidates(quotes: &[Quote], places: usize, chosen: impl Fn(&Quote) -> bool) -> Vec<Quote> {
-    let mut open: Vec<Quote> =
-        quotes.iter().filter(|quote| quote.room > 0 && quote.may_be_tried && !chosen(quote)).copied().collect();
-    let waits = |quote: &Quote| (quote.class == Class::Condemned, quote.last_tried, quote.key());
-    if open.len() > places {
-        open.select_nth_unstable_by_key(places, waits);
-        open.truncate(places);
+/// The peer to try in this decision, if one is due: unmeasured ones first, then whoever is most overdue.
+pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Schedule) -> Option<Quote> {
+    // A second trial beside the first would tell nothing new.
+    let is_idle = |quote: &Quote| quote.room > 0 && quote.room == quote.limit;
+    let open = quotes.filter(|quote| is_idle(quote) && quote.may_be_tried && in_time(quote, schedule.end_s));
+    let few = schedule.proven < schedule.sources.saturating_mul(MANY);
+    let period = if few { PERIOD_FEW } else { PERIOD_MANY };
+    // The first decision about a content leads with who is proven.
+    if schedule.decision % period == 1 {
+        let cold = open.clone().filter(|quote| !quote.is_proven() && quote.class <= Class::Probation);
+        if let Some(cold) = cold.min_by_key(|quote| (quote.last_tried, quote.key())) {
+            return Some(*cold);
+        }
     }
-    open.sort_unstable_by_key(waits);
-    open
+    if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
+        return None;
+    }
+    let count = open.clone().count();
+    let waited = |quote: &Quote| schedule.decisions.saturating_sub(quote.last_tried);
+    let overdue = |quote: &&Quote| {
+        let turns = (quote.usual_s / schedule.best_s.max(1e-6) / SHARE).clamp(PERIOD_PROVEN as f32, MAX_TURNS);
+        let by_cost = (turns * count as f32) as u64;
+        let comeback = PERIOD_PROVEN.checked_shl(quote.trials_since_change.into()).unwrap_or(u64::MAX);
+        waited(quote) >= by_cost.min(comeback)
+    };
+    open.filter(overdue).min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied()
+}
+
+/// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: a third, and never the only one.
+pub fn places(sources: usize, proven: usize) -> usize {
+    if proven >= sources || sources < 2 { 0 } else { (sources / 3).max(1) }
+}
+
+/// Whether a trial of a peer would be over when the others have done everything.
+pub fn in_time(quote: &Quote, end_s: f32) -> bool {
+    let factor = if quote.is_proven() { 1.0 } else { UNPROVEN_FACTOR };
+    end_s.is_infinite() || quote.usual_s * factor <= end_s
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use alloc::vec::Vec;
 
-    #[test]
-    fn trials_are_bounded_and_never_absent() {
-        for sources in 1..40 {
-            for (proven, cold) in [(1, 30), (40, 30), (40, 0), (3, 1)] {
-                let tried: usize = (0..800).map(|decision| places(sources, decision, proven, cold)).sum();
-                assert!(tried >= 100, "{sources} {proven} {cold}: {tried}");
-                let share = tried as f64 / (800 * sources) as f64;
-                let bound = if proven < sources { 0.5 } else { 0.26 };
-                assert!(share <= bound, "{sources} sources, {proven} proven, {cold} cold: {share}");
+    use super::*;
+    use crate::estimate::Basis;
+    use crate::seed::Seed;
+    use crate::table::Table;
+
+    fn quotes(costs: &[(f32, bool)]) -> Vec<Quote> {
+        let mut table = Table::<usize, u8>::new(256, Seed::new(0));
+        let quote = |(key, &(cost_s, proven)): (usize, &(f32, bool))| Quote {
+            slot: table.admit(key).slot().unwrap(),
+            class: Class::Open,
+            basis: if proven { Basis::Measured } else { Basis::Prior },
+            cost_s,
+            tail_s: cost_s,
+            usual_s: cost_s,
+            pace: 1e6,
+            room: 4,
+            limit: 4,
+            last_tried: 0,
+            trials_since_change: u8::MAX,
+            may_be_tried: true,
+            salt: 0,
+        };
+        costs.iter().enumerate().map(quote).collect()
+    }
+
+    /// How often each peer but the first is tried in so many decisions; the unmeasured stay so.
+    fn tried(costs: &[(f32, bool)], sources: usize, decisions: u64) -> Vec<u64> {
+        let mut quotes = quotes(costs);
+        let proven = costs.iter().filter(|(_, proven)| *proven).count();
+        let mut counts = alloc::vec![0; costs.len()];
+        for decision in 0..decisions {
+            let best_s = costs[0].0;
+            let schedule =
+                Schedule { sources, proven, decision, decisions: decision + 1, best_s, end_s: f32::INFINITY };
+            quotes[0].last_tried = decision + 1;
+            if let Some(tried) = due(quotes[1..].iter(), &schedule) {
+                quotes[tried.slot.index()].last_tried = decision + 1;
+                counts[tried.slot.index()] += 1;
             }
         }
-        assert_eq!(places(0, 7, 1, 1), 0);
+        counts
     }
 
     #[test]
-    fn one_source_keeps_seven_of_eight_decisions() {
-        assert_eq!((0..80).map(|decision| places(1, decision, 5, 0)).sum::<usize>(), 10);
-        assert_eq!((0..80).map(|decision| places(1, decision, 5, 1)).sum::<usize>(), 20);
+    fn unmeasured_peers_get_a_bounded_share_and_everyone_a_turn() {
+        for sources in [1, 2, 8, 40] {
+            let costs: Vec<(f32, bool)> = (0..30).map(|key| (1.0, key < 2)).collect();
+            let counts = tried(&costs, sources, 800);
+            let cold: u64 = counts[2..].iter().sum();
+            assert!((90..=220).contains(&cold), "{sources}: {cold}");
+            assert!(counts[2..].iter().all(|count| *count >= 2), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn what_trials_of_measured_peers_cost_is_bounded_however_slow_they_are() {
+        for slow in [1.1, 3.0, 10.0, 100.0] {
+            for count in [1, 9, 29] {
+                let costs: Vec<(f32, bool)> =
+                    core::iter::once((1.0, true)).chain((0..count).map(|_| (slow, true))).collect();
+                let counts = tried(&costs, 1, 120_000);
+                let spent = counts[1..].iter().sum::<u64>() as f32 * slow / 120_000.0;
+                assert!(
+                    spent <= 1.2 * SHARE.max(slow / PERIOD_PROVEN as f32 / 2.0).min(SHARE * 3.0),
+                    "{slow} {count}: {spent}"
+                );
+                assert!(counts[1..].iter().all(|count| *count > 0), "{slow} {count}: {counts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_was_better_before_is_tried_soon_and_then_ever_later() {
+        let mut quotes = quotes(&[(1.0, true), (100.0, true)]);
+        let mut tried = Vec::new();
+        for decision in 0..400 {
+            let schedule =
+                Schedule { sources: 1, proven: 2, decision, decisions: decision, best_s: 1.0, end_s: f32::INFINITY };
+            quotes[1].trials_since_change = tried.len() as u8;
+            if due(quotes[1..].iter(), &schedule).is_some() {
+                quotes[1].last_tried = decision;
+                tried.push(decision);
+            }
+        }
+        assert_eq!(tried, [15, 31, 63, 127, 255]);
+    }
+
+    #[test]
+    fn nothing_unproven_is_tried_at_the_end_of_a_request() {
+        let quotes = quotes(&[(1.0, true), (1.0, false)]);
+        let at = |end_s| {
+            due(quotes[1..].iter(), &Schedule { sources: 4, proven: 1, decision: 1, decisions: 1, best_s: 1.0, end_s })
+        };
+        assert!(at(3.9).is_none() && at(4.0).is_some());
     }
 }

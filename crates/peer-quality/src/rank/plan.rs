@@ -1,8 +1,8 @@
-//! Planning (RANK-4, first layer): who takes part, and how many requests each, so that the whole request ends early.
+//! Planning (RANK-4): who takes part, and how many requests each, so that the whole request ends early.
 //!
-//! The one idea: a request is as slow as its slowest range. With the amount of work known, the time at which everyone together would be done (as if work
-//! were fluid) is compared with the time that one range needs at each peer's tail; whoever would still be busy by then is left out, and the others get
-//! shares by their rates.
+//! The one idea: a request is as slow as its slowest range. With the amount of work known there is a least time within which everyone together can deliver it,
+//! each peer behind what it already owes and judged at its tail; whoever delivers nothing by then is left out, and the others get what they can deliver. A peer
+//! without room counts too: near the end it can be better to wait for it than to hand a range to a slow one.
 
 use alloc::vec::Vec;
 
@@ -23,6 +23,8 @@ pub struct Work {
     pub scope: u64,
     /// How many decisions were made about this content before: the schedule of trials.
     pub decision: u64,
+    /// Ranges of it known to be in flight: only then does waiting for an end make sense.
+    pub in_flight: u32,
 }
 
 /// One chosen peer.
@@ -39,39 +41,48 @@ pub struct Pick {
 /// The chosen peers, best first.
 pub type Advice = Vec<Pick>;
 
-/// A peer may finish its range this much later than everyone would be done; less leaves out peers over noise. Unmeasured heuristic.
-const SLACK: f32 = 1.25;
-/// Rounds of leaving out stragglers; each leaves out at least one peer or ends.
-const MAX_ROUNDS: usize = 16;
+/// Halvings of the interval in which the end is searched: to a thousandth of it.
+const BISECTIONS: u32 = 12;
+/// What is delivered this little after the end is delivered in time; less leaves out peers over noise.
+const SLACK: f32 = 1.02;
 
-/// Takes the leading `quotes` (sorted, all with room) into the plan: at most `sources` of them, without those that would straggle.
-pub fn place(quotes: &[Quote], sources: usize, work: &Work, into: &mut Advice) {
-    let mut chosen: Vec<Quote> = quotes.iter().take(sources).copied().collect();
-    let Some(ranges) = work.ranges else {
-        into.extend(chosen.iter().map(|quote| Pick {
-            slot: quote.slot,
-            requests: quote.room,
-            exploratory: !quote.is_proven(),
-        }));
-        return;
-    };
-    let total = work.range.get() as f32 * ranges.max(1) as f32;
-    let mut done_s = finish_s(&chosen, total);
-    for _ in 0..MAX_ROUNDS {
-        let before = chosen.len();
-        let first = chosen.first().map(|quote| quote.slot);
-        chosen.retain(|quote| {
-            Some(quote.slot) == first || quote.tail_s <= done_s * SLACK || quote.tail_s <= quotes[0].tail_s * SLACK
-        });
-        if chosen.len() == before {
-            break;
-        }
-        done_s = finish_s(&chosen, total);
+/// The least time, in seconds, within which `quotes` together deliver `ranges` ranges of `range` bytes; infinite where there is nobody.
+pub fn end_s(quotes: &[Quote], ranges: u32, range: Bytes) -> f32 {
+    let soonest = quotes.iter().map(|quote| quote.tail_s).fold(f32::INFINITY, f32::min);
+    let alone =
+        |quote: &Quote| quote.tail_s + ranges.saturating_sub(1) as f32 * range.get() as f32 / quote.pace.max(1.0);
+    let latest = quotes.iter().map(alone).fold(f32::INFINITY, f32::min);
+    if !latest.is_finite() {
+        return f32::INFINITY;
     }
-    let mut left = ranges.max(1);
-    for quote in &chosen {
-        let share = (done_s - quote.first_byte_s).max(0.0) * quote.rate / work.range.get().max(1) as f32;
-        let requests = (share as u32).saturating_add(1).min(quote.room).min(left);
+    let enough = |by_s: f32| {
+        let mut left = ranges;
+        quotes.iter().any(|quote| {
+            left = left.saturating_sub(delivered(quote, by_s, range));
+            left == 0
+        })
+    };
+    let (mut low, mut high) = (soonest, latest * SLACK);
+    for _ in 0..BISECTIONS {
+        let middle = (low + high) / 2.0;
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+/// Ranges that a peer delivers within `by_s`, besides what it owes already.
+pub fn delivered(quote: &Quote, by_s: f32, range: Bytes) -> u32 {
+    let (first_s, per_s) = quote.delivers(range);
+    if by_s < first_s { 0 } else { (((by_s - first_s) * per_s) as u32).saturating_add(1) }
+}
+
+/// Takes the leading `quotes` (in order, saturated ones too) into the plan that ends at `end_s`, with at most `most` requests in all.
+pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Advice) {
+    let mut left = work.ranges.map_or(u32::MAX, |ranges| ranges.max(1)).min(most);
+    let by_s = end_s * SLACK;
+    for quote in quotes {
+        let share = if work.ranges.is_some() { delivered(quote, by_s, work.range) } else { u32::MAX };
+        let requests = share.min(quote.room).min(left);
         if requests > 0 {
             left -= requests;
             into.push(Pick { slot: quote.slot, requests, exploratory: !quote.is_proven() });
@@ -79,14 +90,16 @@ pub fn place(quotes: &[Quote], sources: usize, work: &Work, into: &mut Advice) {
     }
 }
 
-/// Nobody was ever measured: the caller's whole parallelism, in the order drawn (RANK-3, scenario C28). With the work known, the requests are dealt in rounds,
-/// so that nobody unknown gets a second one before everybody has one.
+/// Nobody was ever measured: the caller's whole parallelism, in the order drawn (RANK-3, scenario C28). As many requests as sources, or as one peer takes, are
+/// dealt in rounds: nobody unknown gets a second one before everybody has one, and a set of unknown peers is not flooded before the first of them answered.
 pub fn spread(quotes: &[Quote], work: &Work, into: &mut Advice) {
     let chosen = &quotes[..quotes.len().min(work.sources)];
-    let picks = chosen.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true });
     let first = into.len();
-    into.extend(picks.take(work.ranges.map_or(usize::MAX, |ranges| ranges.max(1) as usize)));
-    let mut left = work.ranges.map_or(u32::MAX, |ranges| ranges.saturating_sub((into.len() - first) as u32));
+    let most = chosen.iter().map(|quote| quote.room as usize).max().unwrap_or(0).max(work.sources);
+    let mut left = work.ranges.map_or(usize::MAX, |ranges| ranges.max(1) as usize).min(most);
+    let picks = chosen.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true });
+    into.extend(picks.take(left));
+    left -= into.len() - first;
     let mut dealt = true;
     while dealt && left > 0 {
         dealt = false;
@@ -100,16 +113,9 @@ pub fn spread(quotes: &[Quote], work: &Work, into: &mut Advice) {
     }
 }
 
-/// When all of `quotes` together have delivered `total` bytes, each starting after its first byte: the least T with Σ rate·(T − first byte) = total.
-fn finish_s(quotes: &[Quote], total: f32) -> f32 {
-    let rate: f32 = quotes.iter().map(|quote| quote.rate).sum();
-    let late: f32 = quotes.iter().map(|quote| quote.rate * quote.first_byte_s).sum();
-    if rate > 0.0 { (total + late) / rate } else { f32::INFINITY }
-}
-
-/// Whether a quote may carry ordinary work: open or on probation, with room.
+/// Whether a quote may carry ordinary work: open or on probation.
 pub fn is_admissible(quote: &Quote) -> bool {
-    quote.room > 0 && quote.class <= Class::Probation
+    quote.class <= Class::Probation
 }
 
 #[cfg(test)]
@@ -119,21 +125,23 @@ mod tests {
     use crate::seed::Seed;
     use crate::table::Table;
 
-    fn quotes(rates: &[f32]) -> Vec<Quote> {
+    fn quotes(paces: &[f32]) -> Vec<Quote> {
         let mut table = Table::<usize, u8>::new(64, Seed::new(0));
-        let mut quotes: Vec<Quote> = rates
+        let mut quotes: Vec<Quote> = paces
             .iter()
             .enumerate()
-            .map(|(key, &rate)| Quote {
+            .map(|(key, &pace)| Quote {
                 slot: table.admit(key).slot().unwrap(),
                 class: Class::Open,
                 basis: Basis::Measured,
-                cost_s: 0.01 + 1e6 * 2.0 / rate,
-                tail_s: 0.01 + 1.2e6 * 2.0 / rate,
-                first_byte_s: 0.01,
-                rate,
+                cost_s: 0.01 + 1e6 * 2.0 / pace,
+                tail_s: 0.01 + 1.2e6 * 2.0 / pace,
+                usual_s: 0.01 + 1e6 * 2.0 / pace,
+                pace,
                 room: 2,
+                limit: 2,
                 last_tried: 1,
+                trials_since_change: u8::MAX,
                 may_be_tried: true,
                 salt: 0,
             })
@@ -142,18 +150,46 @@ mod tests {
         quotes
     }
 
-    fn planned(rates: &[f32], ranges: Option<u32>) -> Vec<(usize, u32)> {
+    fn planned(paces: &[f32], ranges: Option<u32>) -> Vec<(usize, u32)> {
         let mut advice = Advice::new();
-        let work = Work { range: Bytes::new(1_000_000), ranges, sources: 8, scope: 0, decision: 0 };
-        place(&quotes(rates), 8, &work, &mut advice);
+        let work = Work { range: Bytes::new(1_000_000), ranges, sources: 8, scope: 0, decision: 0, in_flight: 0 };
+        let quotes = quotes(paces);
+        let end_s = ranges.map_or(f32::INFINITY, |ranges| end_s(&quotes, ranges, work.range));
+        place(&quotes, end_s, &work, u32::MAX, &mut advice);
         advice.iter().map(|pick| (pick.slot.index(), pick.requests)).collect()
     }
 
     #[test]
     fn a_straggler_gets_no_range_of_a_short_request_and_its_share_of_a_long_one() {
-        let rates = [20e6, 10e6, 0.1e6];
-        assert_eq!(planned(&rates, Some(8)), [(0, 2), (1, 2)]);
-        assert_eq!(planned(&rates, Some(5_000)), [(0, 2), (1, 2), (2, 2)]);
+        let paces = [20e6, 10e6, 0.1e6];
+        assert_eq!(planned(&paces, Some(8)), [(0, 2), (1, 2)]);
+        assert_eq!(planned(&paces, Some(5_000)), [(0, 2), (1, 2), (2, 2)]);
+    }
+
+    #[test]
+    fn the_last_range_waits_for_a_fast_peer_without_room() {
+        let mut quotes = quotes(&[20e6, 0.1e6]);
+        quotes[0].room = 0;
+        let work =
+            Work { range: Bytes::new(1_000_000), ranges: Some(1), sources: 8, scope: 0, decision: 0, in_flight: 1 };
+        let mut advice = Advice::new();
+        place(&quotes, end_s(&quotes, 1, work.range), &work, u32::MAX, &mut advice);
+        assert!(advice.is_empty());
+    }
+
+    #[test]
+    fn the_end_is_the_least_time_that_suffices() {
+        let quotes = quotes(&[20e6, 10e6, 1e6]);
+        let range = Bytes::new(1_000_000);
+        let mut last = 0.0;
+        for ranges in [1, 2, 3, 10, 100, 10_000, u32::MAX] {
+            let end = end_s(&quotes, ranges, range);
+            let sum = |by_s: f32| quotes.iter().map(|quote| u64::from(delivered(quote, by_s, range))).sum::<u64>();
+            assert!(end >= last && sum(end) >= u64::from(ranges), "{ranges}: {end}");
+            assert!(sum(end * 0.98) < u64::from(ranges), "{ranges}: {end}");
+            last = end;
+        }
+        assert_eq!(end_s(&[], 3, range), f32::INFINITY);
     }
 
     #[test]

@@ -34,14 +34,18 @@ pub struct Quote {
     pub cost_s: f32,
     /// The same at p95.
     pub tail_s: f32,
-    /// Time to first byte, seconds.
-    pub first_byte_s: f32,
-    /// Bytes per second that the room would add.
-    pub rate: f32,
+    /// Expected seconds of one request without a queue and without what speaks against it: what a trial costs.
+    pub usual_s: f32,
+    /// Bytes per second of all its requests together.
+    pub pace: f32,
     /// How many more requests it may have in flight.
     pub room: u32,
+    /// Recommended most in flight.
+    pub limit: u32,
     /// When it was last tried, in decisions; 0 is never.
     pub last_tried: u64,
+    /// Ends since its rate changed; the highest value stands for never.
+    pub trials_since_change: u8,
     /// Whether a trial may go to it: not while it cools off, and to the condemned only after a long rest.
     pub may_be_tried: bool,
     /// Order among equals.
@@ -69,6 +73,8 @@ pub struct Terms {
     pub failing: bool,
     /// Whether it has rested long enough for a trial in spite of what is proven.
     pub rested: bool,
+    /// Ends since its rate changed; the highest value stands for never.
+    pub trials_since_change: u8,
     /// Whether it served the same work last: a small advantage against flapping.
     pub incumbent: bool,
     /// What its requests together achieved, where the host reports what it dispatches.
@@ -101,7 +107,7 @@ impl Terms {
             (Standing::Probation, _) => Class::Probation,
             (Standing::Fine, _) => Class::Open,
         };
-        let limit = if class == Class::Open && !self.failing { self.limit } else { 1 };
+        let limit = if class == Class::Open && !self.failing { self.limit.max(1) } else { 1 };
         let room = limit.saturating_sub(self.in_flight);
         let (usual, usual_tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
         let mean =
@@ -117,10 +123,12 @@ impl Terms {
             basis: self.forecast.basis,
             cost_s: mean.max(overdue) * factor,
             tail_s: tail.max(overdue) * factor,
-            first_byte_s: self.forecast.first_byte_s,
-            rate: capacity * room as f32 / limit.max(1) as f32,
+            usual_s: usual,
+            pace: capacity,
             room,
+            limit,
             last_tried,
+            trials_since_change: self.trials_since_change,
             may_be_tried: match class {
                 Class::Open | Class::Probation => true,
                 Class::Cooling => false,
@@ -143,6 +151,11 @@ impl Terms {
 }
 
 impl Quote {
+    /// Seconds until it has delivered one more request, and by how many of `size` bytes its queue grows in each second after that.
+    pub fn delivers(&self, size: crate::units::Bytes) -> (f32, f32) {
+        (self.tail_s, self.pace / size.get().max(1) as f32)
+    }
+
     /// Whether it rests on completed bodies of this peer.
     pub fn is_proven(&self) -> bool {
         self.basis == Basis::Measured
@@ -184,6 +197,7 @@ mod tests {
             failing: false,
             rested: false,
             incumbent: false,
+            trials_since_change: u8::MAX,
             capacity: None,
         }
     }

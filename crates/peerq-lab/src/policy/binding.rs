@@ -106,7 +106,6 @@ macro_rules! bind_selector {
                 let choice = |one: &$krate::SelectedPeer| Choice {
                     peer: names::peer_index(&one.peer_id),
                     room: one.max_concurrency,
-                    trial: one.exploratory,
                 };
                 selection.peers.iter().map(choice).collect()
             }

@@ -1,8 +1,8 @@
-//! How a client uses a selector: the same logic for ours, for its bare engine and for the published one (HOST-D1, RANK-3).
+//! How a client uses a selector: the same plain logic for ours, for its bare engine and for the published one (HOST-D1).
 //!
 //! A selector is asked only when a range can be sent, and told exactly what is left: with `rebalance` when a source failed since or the last ranges are out, else
-//! with `select`. What it calls concurrency is room for more. A trial gets one range, and at most one range in twenty while proven peers have work.
-//! Near the end a peer that would still be busy with one range when the others have done everything is passed over, since a range is never taken back.
+//! with `select`. Its answer is taken as it stands: in order of rank, each peer up to the concurrency recommended, until the client's slots are full. An empty
+//! answer means waiting for an end; where none can come, anybody is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,6 @@ use super::allotment::Allotment;
 use super::in_flight::InFlight;
 use super::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy};
 
-/// While proven peers do the work, one range in this many goes to a trial: about 5 % (RANK-3).
-const RANGES_PER_TRIAL: u32 = 20;
-/// An unproven peer is assumed to need this many times the average of a range, near the end.
-const UNPROVEN_FACTOR: f64 = 4.0;
 /// Contents with a history; the one with the lowest number goes first.
 const MAX_CONTENTS: usize = 256;
 /// Most ranges named one by one in a question; a selector plans no further ahead.
@@ -34,6 +30,8 @@ pub(crate) struct Question<'a> {
     pub(crate) sources: u32,
     /// How many questions about this content came before.
     pub(crate) decision: u64,
+    /// Ranges of it in flight.
+    pub(crate) in_flight: u32,
     pub(crate) candidates: &'a [Candidate],
     pub(crate) now: Time,
 }
@@ -44,8 +42,6 @@ pub(crate) struct Choice {
     pub(crate) peer: PeerIndex,
     /// How many more ranges it may have in flight.
     pub(crate) room: u32,
-    /// Whether it is taken to be measured.
-    pub(crate) trial: bool,
 }
 
 /// What a selector has learned of a peer.
@@ -83,26 +79,7 @@ struct History {
     known: Vec<PeerIndex>,
     /// Peers that failed since the latest question.
     failed: BTreeSet<PeerIndex>,
-    /// Ranges granted since the latest trial.
-    since_trial: u32,
     questions: u64,
-    completed: u32,
-    completed_s: f64,
-}
-
-impl History {
-    fn average_s(&self) -> Option<f64> {
-        (self.completed > 0).then(|| self.completed_s / f64::from(self.completed))
-    }
-}
-
-/// A place in the plan.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    peer: PeerIndex,
-    room: u32,
-    /// Seconds for one range, where known or assumed.
-    range_s: Option<f64>,
 }
 
 /// A selector driven as a policy.
@@ -125,12 +102,6 @@ impl<S: Selector> Driver<S> {
             self.histories.pop_first();
         }
         self.histories.entry(content).or_default()
-    }
-
-    fn range_s(&self, peer: PeerIndex, range: Bytes) -> Option<f64> {
-        let learned = self.learned.get(&peer)?;
-        let range_s = range.as_f64() / learned.rate? + learned.first_byte_s.unwrap_or(0.0);
-        (range_s.is_finite() && range_s > 0.0).then_some(range_s)
     }
 
     /// Asks the selector, in the way that fits.
@@ -159,42 +130,6 @@ impl<S: Selector> Driver<S> {
         }
         choices
     }
-
-    /// The choices as places: trials first when one is due, and left out otherwise.
-    fn places(&self, choices: &[Choice], ask: &Ask<'_>, trial_due: bool, unproven_s: Option<f64>) -> Vec<Place> {
-        let place = |choice: &Choice| {
-            let proven_s = self.range_s(choice.peer, ask.range);
-            let room = if choice.trial && trial_due { choice.room.min(1) } else { choice.room };
-            Place { peer: choice.peer, room, range_s: proven_s.or(unproven_s) }
-        };
-        let (trials, proven): (Vec<&Choice>, Vec<&Choice>) = choices.iter().partition(|choice| choice.trial);
-        if proven.is_empty() {
-            return trials.into_iter().map(place).collect();
-        }
-        trials.into_iter().filter(|_| trial_due).take(1).chain(proven).map(place).collect()
-    }
-
-    /// Hands out ranges by place, up to each one's room.
-    fn hand_out(&self, mut places: Vec<Place>, ask: &Ask<'_>) -> Vec<Grant> {
-        let mut allotment = Allotment::new(ask);
-        let busy: Vec<(PeerIndex, u32, Option<f64>)> = self
-            .in_flight
-            .peers_of(ask.content)
-            .map(|peer| (peer, self.in_flight.of(ask.content, peer), self.range_s(peer, ask.range)))
-            .collect();
-        let mut left = ask.ranges_left;
-        while allotment.left() > 0 {
-            let fits = |place: &Place| place.room > 0 && !is_straggler(place, &places, &busy, &allotment, left);
-            let at = places.iter().position(fits);
-            // Somebody has to do it, if nobody is at it.
-            let at = at.or((busy.is_empty() && left == ask.ranges_left && !places.is_empty()).then_some(0));
-            let Some(at) = at else { break };
-            allotment.give(places[at].peer, 1);
-            places[at].room = places[at].room.saturating_sub(1);
-            left -= 1;
-        }
-        allotment.grants()
-    }
 }
 
 fn question<'a>(ask: &Ask<'a>, decision: u64) -> Question<'a> {
@@ -204,29 +139,10 @@ fn question<'a>(ask: &Ask<'a>, decision: u64) -> Question<'a> {
         ranges: ask.ranges_left,
         sources: ask.sources.max(1),
         decision,
+        in_flight: ask.in_flight,
         candidates: ask.candidates,
         now: ask.now,
     }
-}
-
-/// Whether one range at this place would still be running when the others have done all that is left.
-fn is_straggler(
-    place: &Place,
-    places: &[Place],
-    busy: &[(PeerIndex, u32, Option<f64>)],
-    granted: &Allotment,
-    left: u32,
-) -> bool {
-    let Some(own_s) = place.range_s else { return false };
-    let (mut pace, mut work) = (0.0, f64::from(left));
-    let newly = places.iter().map(|one| (one.peer, granted.of(one.peer), one.range_s));
-    for (peer, ranges, range_s) in busy.iter().copied().chain(newly) {
-        if peer != place.peer && ranges > 0 {
-            work += f64::from(ranges);
-            pace += range_s.map_or(0.0, |range_s| f64::from(ranges) / range_s);
-        }
-    }
-    pace > 0.0 && own_s > work / pace
 }
 
 impl<S: Selector> Policy for Driver<S> {
@@ -239,23 +155,20 @@ impl<S: Selector> Policy for Driver<S> {
             return Vec::new();
         }
         self.selector.set_clock(ask.now);
-        let choices = self.choices(ask);
-        let history = self.history(ask.content);
-        let trial_due = history.since_trial >= RANGES_PER_TRIAL && ask.ranges_left > ask.free;
-        let unproven_s = history.average_s().map(|range_s| range_s * UNPROVEN_FACTOR);
-        let mut places = self.places(&choices, ask, trial_due, unproven_s);
-        if places.is_empty() && self.in_flight.for_content(ask.content) == 0 {
-            let alone = |one: &Candidate| Place { peer: one.peer, room: 1, range_s: None };
-            places = ask.candidates.iter().map(alone).collect();
+        let mut choices = self.choices(ask);
+        if choices.is_empty() && self.in_flight.is_empty() {
+            choices = ask.candidates.iter().map(|one| Choice { peer: one.peer, room: 1 }).collect();
         }
-        let grants = self.hand_out(places, ask);
+        let mut allotment = Allotment::new(ask);
+        for choice in choices {
+            allotment.give(choice.peer, choice.room);
+        }
+        let grants = allotment.grants();
+        let left = ask.ranges_left - grants.iter().map(|grant| grant.ranges).sum::<u32>();
         for grant in &grants {
             self.in_flight.granted(ask.content, grant.peer, grant.ranges);
         }
-        let granted: u32 = grants.iter().map(|grant| grant.ranges).sum();
-        let history = self.history(ask.content);
-        history.since_trial = if trial_due { 0 } else { history.since_trial.saturating_add(granted) };
-        if granted == ask.ranges_left {
+        if left == 0 {
             self.selector.finished(&question(ask, 0));
         }
         grants
@@ -269,15 +182,8 @@ impl<S: Selector> Policy for Driver<S> {
     fn ended(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time) {
         self.in_flight.ended(content, peer);
         if let Some(history) = self.histories.get_mut(&content) {
-            match delivery.end {
-                End::Completed => {
-                    history.completed = history.completed.saturating_add(1);
-                    history.completed_s += delivery.elapsed.as_secs_f64();
-                }
-                End::Cancelled => {}
-                End::Failed(_) | End::Interrupted => {
-                    history.failed.insert(peer);
-                }
+            if matches!(delivery.end, End::Failed(_) | End::Interrupted) {
+                history.failed.insert(peer);
             }
         }
         self.selector.set_clock(now);

@@ -47,13 +47,12 @@ impl Bare {
             sources: question.sources as usize,
             scope: question.content,
             decision: question.decision,
+            in_flight: question.in_flight,
         };
         let mut advice = std::mem::take(&mut self.advice);
         self.engine.decide(&work, &slots, question.now, &mut advice);
-        let choices = advice
-            .iter()
-            .map(|pick| Choice { peer: self.engine.key(pick.slot), room: pick.requests, trial: pick.exploratory })
-            .collect();
+        let choices =
+            advice.iter().map(|pick| Choice { peer: self.engine.key(pick.slot), room: pick.requests }).collect();
         self.advice = advice;
         choices
     }

@@ -12,9 +12,8 @@ pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64
     let view = View::new(check, run, log);
     if !view.opened {
         // What is to be rare after a number of failures is not there at all where the failures never came.
-        let rare =
-            matches!(check.what, What::BytesShare | What::RequestsShare | What::FailuresPerMin | What::InFlightMax);
-        return rare.then_some(0.0);
+        let rare = matches!(check.what, What::BytesShare | What::RequestsShare | What::FailuresPerMin);
+        return (rare && check.after_failures.is_some()).then_some(0.0);
     }
     match check.what {
         What::BytesShare if view.whole() => {
@@ -98,7 +97,7 @@ struct View<'a> {
     log: &'a RunLog,
     from_s: f64,
     to_s: f64,
-    /// Whether what the window waits for ever happened.
+    /// Whether the window opened before the run was over.
     opened: bool,
 }
 
@@ -127,7 +126,7 @@ impl<'a> View<'a> {
         let until = check.until_ends.map_or(f64::INFINITY, |count| nth(count, false));
         view.to_s = to_s.min(until);
         view.from_s = from_s.into_iter().fold(0.0, f64::max);
-        view.opened = view.from_s.is_finite();
+        view.opened = view.from_s <= view.to_s;
         view
     }
 
@@ -215,4 +214,58 @@ fn order_kept(viewed: &[Viewed], from_s: f64, to_s: f64) -> Option<f64> {
         }
     }
     (compared > 0.0).then(|| agree / compared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::{PLAN, Toy};
+    use crate::report::{Bench, RunLog};
+
+    /// Every figure, about every window: also one that opens after the run is over, or closes before it opens.
+    #[test]
+    fn a_figure_is_a_number_or_none_for_every_window() {
+        let plan = crate::plan::parse("toy.toml", PLAN).unwrap();
+        let mut log = RunLog::default();
+        let whole = Toy.run(&plan.world, &plan.workload, "peerq", 1, &mut log).unwrap();
+        let never = RunResult { peers: whole.peers.clone(), ..RunResult::default() };
+        let whats = [
+            What::BytesShare,
+            What::RequestsShare,
+            What::HostileShare,
+            What::DuplicateShare,
+            What::SuccessShare,
+            What::Finished,
+            What::ThroughputShare,
+            What::LongestHoldS,
+            What::FirstRequestS,
+            What::InFlightMax,
+            What::InFlightMean,
+            What::FailuresPerMin,
+        ];
+        let seconds = [None, Some(0.0), Some(50.0), Some(1e9)];
+        for (run, log) in [(&whole, &log), (&whole, &RunLog::default()), (&never, &RunLog::default())] {
+            for what in whats {
+                for from_s in seconds {
+                    for to_s in seconds {
+                        let group = Some("bad".to_owned());
+                        let check = Check { what, from_s, to_s, group, of: Some(1.0), ..plan.checks[1].clone() };
+                        let value = figure(&check, run, log);
+                        assert!(value.is_none_or(f64::is_finite), "{what:?} {from_s:?} {to_s:?}: {value:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_waits_for_an_end_that_never_comes_says_nothing() {
+        let plan = crate::plan::parse("toy.toml", PLAN).unwrap();
+        let run = RunResult { seconds: 10.0, ..RunResult::default() };
+        let group = Some("bad".to_owned());
+        let late = Check { what: What::InFlightMax, group, after_ends: Some(3), ..plan.checks[1].clone() };
+        assert_eq!(figure(&late, &run, &RunLog::default()), None);
+        let rare = Check { what: What::FailuresPerMin, after_ends: None, after_failures: Some(3), ..late };
+        assert_eq!(figure(&rare, &run, &RunLog::default()), Some(0.0));
+    }
 }
