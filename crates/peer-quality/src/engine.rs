@@ -132,7 +132,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote)));
+        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote())));
         if let Some(vote) = left {
             self.population.revote(vote, (Path::Unknown, Vote::default()));
         }
@@ -155,7 +155,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.proofs.remove(peer);
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
-        self.population.revote((gone.path, gone.vote), (Path::Unknown, Vote::default()));
+        self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
         self.peers.remove(peer)
     }
 
@@ -178,27 +178,44 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
         let decisions = self.decisions;
-        let class = self.population.concurrency(self.peers.value(slot).path);
+        let prior = self.prior_for(fact, slot);
         let peer = self.peers.value_mut(slot);
+        let before = (peer.path, peer.vote());
         match fact {
-            Fact::Sent { requests } => peer.pending.sent(requests, now),
-            Fact::Ended(delivery) => peer.ended(&delivery, class, now, decisions),
-            Fact::Connected => peer.connected = true,
-            Fact::Disconnected => peer.connected = false,
+            Fact::Sent { requests } => peer.sent(requests, now),
+            Fact::Ended(delivery) => peer.ended(&delivery, &prior, now, decisions),
+            Fact::Connected => peer.linked(true),
+            Fact::Disconnected => peer.linked(false),
+            Fact::RoundTrip(reading) => peer.round_trip(&reading, now),
+            Fact::Kernel(reading) => peer.kernel(reading, now),
+            Fact::Burst(burst) => {
+                if let Some(deviation) = peer.burst(&burst, &prior, now) {
+                    self.population.deviated(deviation);
+                }
+            }
             Fact::Banned => peer.proof.set_banned(true),
             Fact::Readmitted => peer.proof.set_banned(false),
             Fact::Reached(path) => {
-                let from = (peer.path, peer.vote);
                 peer.path = path;
-                self.population.revote(from, (path, from.1));
+                self.population.revote(before, (path, before.1));
             }
         }
         let peer = self.peers.value_mut(slot);
-        if matches!(fact, Fact::Ended(_)) {
-            let vote = peer.current_vote(class);
-            let before = (peer.path, peer.vote);
-            peer.vote = vote;
-            self.population.revote(before, (before.0, vote));
+        match fact {
+            Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency))),
+            Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
+            _ => {}
+        }
+    }
+
+    /// What learning from a fact needs to know of the population: without the wire no more than the concurrency.
+    fn prior_for(&self, fact: Fact, slot: Slot) -> Prior {
+        let peer = self.peers.value(slot);
+        match fact {
+            Fact::Burst(_) => self.population.prior(peer.path),
+            Fact::Ended(_) if peer.sees_wire() => self.population.prior(peer.path),
+            Fact::Ended(_) => Prior { concurrency: self.population.concurrency(peer.path), ..Prior::default() },
+            _ => Prior::default(),
         }
     }
 
@@ -285,6 +302,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let peer = self.peers.value_mut(slot);
         let prior = self.population.prior(peer.path);
         let terms = peer.terms(&prior, work.scope, now, self.decisions);
+        let rating = peer.rating(&prior, now);
+        let rate = |slowness: Slowness| slowness.bytes_per_sec() as f32;
+        let ramp_s = terms.forecast.ramp_s(work.range);
+        let record = peer.delivered.slowness().map(|_| peer.delivered.forecast(&prior));
         let quote = quotes.iter().find(|quote| quote.slot == slot);
         let place = advice.iter().position(|pick| pick.slot == slot);
         let reason = match (place, quote) {
@@ -303,7 +324,14 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             reason,
             basis: terms.forecast.basis,
             first_byte_s: terms.forecast.first_byte_s,
-            body_s: terms.forecast.mean_s(work.range) - terms.forecast.first_byte_s,
+            body_s: terms.forecast.mean_s(work.range) - terms.forecast.first_byte_s - ramp_s,
+            error_s: terms.forecast.error_s(work.range),
+            ramp_s: rating.map(|_| ramp_s),
+            rate: rating.and_then(|rating| rating.raw).map(rate),
+            prior_rate: Some(rate(rating.map_or(prior.slowness, |rating| rating.prior))),
+            weight: rating.map(|rating| rating.weight as f32),
+            sanity: rating.map(|rating| rating.sanity),
+            t_wait_s: record.map(|record| record.mean_s(work.range)),
             reliability: terms.reliability,
             cost_s: quote.map_or(f32::INFINITY, |quote| quote.cost_s),
             tail_s: quote.map_or(f32::INFINITY, |quote| quote.tail_s),
@@ -329,7 +357,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             slowness: peer.delivered.slowness(),
             volatility: peer.delivered.volatility(),
             reliability: peer.reliability.share(),
-            samples: peer.samples,
+            samples: u64::from(peer.samples),
             offences: peer.proof.offences(),
             pending,
             in_flight: pending.saturating_add(peer.reserved),

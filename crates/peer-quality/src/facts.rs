@@ -22,6 +22,47 @@ pub enum Fact {
     Banned,
     /// The host admits it again.
     Readmitted,
+    /// A burst of its SDUs is over (MEAS-5).
+    Burst(Burst),
+    /// How long echoes took lately (MEAS-4).
+    RoundTrip(RoundTrip),
+    /// What the kernel says of the connection (MEAS-11).
+    Kernel(Kernel),
+}
+
+/// A run of SDUs that arrived promptly one after the other (MEAS-7). Sums, so that bursts add up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Burst {
+    /// Sum of the gaps between its SDUs, seconds; the gap before the first is not among them.
+    pub gap_s: f64,
+    /// Sum of the sizes that those gaps brought: the coverage.
+    pub bytes: Bytes,
+    /// How many gaps.
+    pub gaps: u32,
+    /// Variance of one gap about what the burst's own rate predicts for its size, seconds squared.
+    pub residual_variance: f64,
+}
+
+/// Quantiles of the round-trip time over a recent window, from echoes matched by the host (MEAS-4, settled difference 6).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RoundTrip {
+    /// Median, seconds.
+    pub median_s: f64,
+    /// p80 to p85, seconds: high, yet blind to rare pauses.
+    pub high_s: f64,
+    /// p95, seconds.
+    pub tail_s: f64,
+}
+
+/// What the kernel knows of a connection; nothing requires it (MEAS-11).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Kernel {
+    /// Smoothed round-trip time, seconds; 0 where unknown.
+    pub rtt_s: f64,
+    /// The congestion window that the peer's bytes are sent under; zero where unknown.
+    pub congestion_window: Bytes,
+    /// Segments sent again since the connection was made.
+    pub retransmits: u64,
 }
 
 /// How one request to a peer ended.

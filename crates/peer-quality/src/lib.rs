@@ -9,11 +9,13 @@
 //!              └───────────────► audit ────standing───────┘
 //! ```
 //!
-//! - [`measure`]: what a request's end says, and what is in flight
-//! - [`estimate`]: time to first byte, slowness, reliability, saturation, and the population's averages
+//! - [`measure`]: what a request's end says, what is in flight, and which evidence from the wire is believed
+//! - [`estimate`]: time to first byte, slowness, ramp, trust in the wire, reliability, saturation, and the population's averages
 //! - [`audit`]: what is proven against a peer, and pauses after failures
 //! - [`rank`]: the price of one more request, the order, the plan, the trials, the explanation
 //! - [`table`]: the bounded memory they live in
+//!
+//! The [`manual`] says how to feed it, why its defaults are what they are, and what answers which attack.
 //!
 //! # Example
 //!
@@ -54,6 +56,7 @@ pub mod audit;
 pub mod engine;
 pub mod estimate;
 pub mod facts;
+pub mod manual;
 pub mod measure;
 mod peer;
 pub mod rank;

@@ -1,9 +1,12 @@
 //! Everything known of one peer, and the terms of its next quote.
 
 use crate::audit::{Cooling, Proof, Standing};
+use alloc::boxed::Box;
+
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Delivered, Forecast, Path, Reliability, Saturation, Verdict};
-use crate::measure::{Delivery, End, Fault, Pending, Sample, Throughput};
+use crate::estimate::predicted::Deviation;
+use crate::estimate::{Delivered, Forecast, Path, Rating, Reliability, Saturation, Verdict, Wire};
+use crate::measure::{Burst, Delivery, End, Fault, Kernel, Pending, RoundTrip, Sample, Throughput};
 use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
 use crate::units::{Span, Time};
@@ -26,7 +29,7 @@ pub(crate) struct Peer {
     pub(crate) reserved: u32,
     pub(crate) path: Path,
     pub(crate) connected: bool,
-    pub(crate) samples: u64,
+    pub(crate) samples: u32,
     pub(crate) last_end: Option<Time>,
     /// When a failure was last charged.
     last_failure: Option<Time>,
@@ -37,8 +40,11 @@ pub(crate) struct Peer {
     pub(crate) salt: u32,
     /// Ends since its rate changed, plus one; 0 stands for never.
     ends_since_change: u8,
-    pub(crate) vote: Vote,
+    /// The concurrency that its vote in the population stands for; 0 is none.
+    voted: u16,
     saturation: Option<Saturation>,
+    /// What the wire says; nothing for hosts that do not see it.
+    wire: Option<Box<Wire>>,
     /// The forecast, until something changes it: quotes are far more frequent than ends.
     forecast: Option<Forecast>,
 }
@@ -70,8 +76,54 @@ impl Peer {
         }
     }
 
-    /// Learns from the end of a request; `class` is the concurrency of its class, `decision` decisions had been made.
-    pub(crate) fn ended(&mut self, delivery: &Delivery, class: u32, now: Time, decision: u64) {
+    /// Requests were sent.
+    pub(crate) fn sent(&mut self, requests: u32, now: Time) {
+        self.pending.sent(requests, now);
+        if let Some(wire) = &mut self.wire {
+            wire.sent(now);
+        }
+    }
+
+    /// There is a live link, or there is none any more.
+    pub(crate) fn linked(&mut self, connected: bool) {
+        self.connected = connected;
+        if let Some(wire) = &mut self.wire {
+            wire.reconnected();
+        }
+    }
+
+    /// Learns from a burst of SDUs.
+    pub(crate) fn burst(&mut self, burst: &Burst, prior: &Prior, now: Time) -> Option<Deviation> {
+        let burst = burst.checked()?;
+        let open_since = self.pending.oldest();
+        self.wire_mut().burst(&burst, open_since, prior, now)
+    }
+
+    /// Learns how far it is.
+    pub(crate) fn round_trip(&mut self, reading: &RoundTrip, now: Time) {
+        if let Some(reading) = reading.checked() {
+            self.wire_mut().round_trip(reading, now);
+        }
+    }
+
+    /// Learns what the kernel knows.
+    pub(crate) fn kernel(&mut self, reading: Kernel, now: Time) {
+        self.wire_mut().kernel(reading, now);
+    }
+
+    /// Whether anything came from its wire.
+    pub(crate) fn sees_wire(&self) -> bool {
+        self.wire.is_some()
+    }
+
+    fn wire_mut(&mut self) -> &mut Wire {
+        self.forecast = None;
+        let recorded_at = self.last_end.unwrap_or_default();
+        self.wire.get_or_insert_with(|| Box::new(Wire::new(recorded_at)))
+    }
+
+    /// Learns from the end of a request; `prior` is what is assumed of its kind, `decision` decisions had been made.
+    pub(crate) fn ended(&mut self, delivery: &Delivery, prior: &Prior, now: Time, decision: u64) {
         let in_flight = self.in_flight(now);
         let before = self.pending.load(now);
         let settled = self.pending.settle(delivery.elapsed, now);
@@ -96,14 +148,16 @@ impl Peer {
             End::Completed => self.proof.pay_back(delivery.bytes),
             _ => {}
         }
+        let sent = settled.map(|settled| settled.at);
+        self.tell_wire(delivery, verdict_of(delivery.end), sent, prior, now);
         if let Some(sample) = Sample::of(delivery) {
-            let changed = self.delivered.observe(&sample);
+            let changed = self.delivered.observe(&self.without_ramp(sample, sent, prior, now));
             self.ends_since_change = match self.ends_since_change {
                 _ if changed => 1,
                 0 => 0,
                 ends => ends.saturating_add(1),
             };
-            let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(class));
+            let saturation = self.saturation.get_or_insert_with(|| Saturation::starting_at(prior.concurrency));
             if changed {
                 saturation.world_changed();
             }
@@ -123,22 +177,58 @@ impl Peer {
         self.forecast = None;
     }
 
+    fn tell_wire(
+        &mut self,
+        delivery: &Delivery,
+        verdict: Option<Verdict>,
+        sent: Option<Time>,
+        prior: &Prior,
+        now: Time,
+    ) {
+        let Some(wire) = &mut self.wire else { return };
+        let on_time = verdict.map(|verdict| {
+            let deadline_s = wire.deadline_s(&self.delivered, delivery.bytes, sent, prior, now);
+            verdict == Verdict::Kept && delivery.elapsed.as_secs_f64() <= deadline_s
+        });
+        let renews_record = Sample::of(delivery).is_some() || Sample::censored(delivery).is_some();
+        wire.ended(on_time, renews_record, now);
+    }
+
+    /// The sample less what slow start cost it: the long-run rate is free of it (EST-2).
+    fn without_ramp(&self, sample: Sample, sent: Option<Time>, prior: &Prior, now: Time) -> Sample {
+        let ramp_s = self.wire.as_ref().map_or(0.0, |wire| wire.ramp_of(&sample, sent, prior, now));
+        Sample { wait_s: sample.wait_s - ramp_s, ..sample }
+    }
+
+    /// The terms of its rate, where the wire is seen.
+    pub(crate) fn rating(&self, prior: &Prior, now: Time) -> Option<Rating> {
+        self.wire.as_ref().map(|wire| wire.rating(prior, now))
+    }
+
     /// What its requests achieve together, where the host says how many there are.
     fn capacity(&self) -> Option<Capacity> {
         let saturation = self.saturation.as_ref().filter(|saturation| saturation.is_confirmed())?;
         Some(Capacity { total: saturation.best_rate()?, single: saturation.single_rate() })
     }
 
-    /// Its vote in the population, as of now.
-    pub(crate) fn current_vote(&self, class: u32) -> Vote {
-        Vote::of(&self.delivered, self.limit(class))
+    /// Its vote in the population: a function of its record, so that what was added can be taken away again.
+    pub(crate) fn vote(&self) -> Vote {
+        Vote::of(&self.delivered, u32::from(self.voted), self.wire.as_ref().and_then(|wire| wire.vote()))
+    }
+
+    /// Votes for the concurrency that it has by now; `class` is that of its kind.
+    pub(crate) fn vote_anew(&mut self, class: u32) -> Vote {
+        self.voted = u16::try_from(self.limit(class)).unwrap_or(u16::MAX);
+        self.vote()
     }
 
     /// What one more request would be made of.
     pub(crate) fn terms(&mut self, prior: &Prior, scope: u64, now: Time, decision: u64) -> Terms {
-        let forecast = match self.forecast {
-            Some(forecast) => forecast,
-            None => {
+        let forecast = match (&self.wire, self.forecast) {
+            // What the wire says fades with time, so it is never kept.
+            (Some(wire), _) => wire.forecast(&self.delivered, prior, now),
+            (None, Some(forecast)) => forecast,
+            (None, None) => {
                 let forecast = self.delivered.forecast(prior);
                 // A guess moves with the population; only what rests on the peer alone can be kept.
                 if forecast.basis == crate::estimate::Basis::Measured {
@@ -174,5 +264,20 @@ fn verdict_of(end: End) -> Option<Verdict> {
         End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) => Some(Verdict::Failed),
         // Not having something is neither latency nor unreliability (MEAS-10).
         End::Failed(Fault::Unavailable) | End::Cancelled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_small_enough_for_a_million() {
+        // A million peers are to fit 600 MiB with the table's own share.
+        const BYTES_MAX: usize = 448;
+        let bytes = core::mem::size_of::<Peer>();
+        assert!(bytes <= BYTES_MAX, "{bytes}");
+        let wire = core::mem::size_of::<Wire>();
+        assert!(wire <= 320, "{wire}");
     }
 }

@@ -3,7 +3,7 @@
 
 use peer_quality::audit::Standing;
 use peer_quality::estimate::{Path, population::Prior};
-use peer_quality::measure::{Delivery, End, Fault};
+use peer_quality::measure::{Burst, Delivery, End, Fault, Kernel, RoundTrip};
 use peer_quality::rank::{Reason, Work};
 use peer_quality::units::{Bytes, Span, Time};
 use peer_quality::{Engine, Event, Fact, Seed};
@@ -101,6 +101,16 @@ fn op() -> impl Strategy<Value = Op> {
             })
         },
     );
+    let wire = (number(), number(), any::<f64>(), 0..3_u8).prop_map(|(small, large, real, kind)| match kind {
+        0 => Fact::RoundTrip(RoundTrip { median_s: small as f64 * 1e-5, high_s: real, tail_s: real }),
+        1 => Fact::Kernel(Kernel { rtt_s: real, congestion_window: Bytes::new(large), retransmits: small }),
+        _ => Fact::Burst(Burst {
+            gap_s: small as f64 * 1e-5,
+            bytes: Bytes::new(large),
+            gaps: small as u32,
+            residual_variance: real,
+        }),
+    });
     let plain = prop::sample::select(vec![
         Fact::Connected,
         Fact::Disconnected,
@@ -113,6 +123,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]);
     prop_oneof![
         6 => (0..12_u8, ended).prop_map(|(peer, fact)| Op::Handle(peer, fact)),
+        3 => (0..12_u8, wire).prop_map(|(peer, fact)| Op::Handle(peer, fact)),
         3 => (0..12_u8, plain).prop_map(|(peer, fact)| Op::Handle(peer, fact)),
         3 => (0..9_usize).prop_map(Op::Decide),
         1 => (0..12_u8).prop_map(Op::Remove),

@@ -36,7 +36,7 @@ pub enum Standing {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Proof {
     strikes: f32,
-    offences: u64,
+    offences: u32,
     banned: bool,
 }
 
@@ -68,7 +68,7 @@ impl Proof {
 
     /// Failed verifications ever.
     pub fn offences(&self) -> u64 {
-        self.offences
+        u64::from(self.offences)
     }
 
     /// The verdict.

@@ -4,8 +4,10 @@
 //! different sizes can only be compared through both (settled difference 10). The slowness of a body counts by its bytes, so a history of tiny
 //! bodies says how near a peer is and little about how fast (scenario A13).
 
+use crate::estimate::forecast::{Basis, Forecast, TAIL_Z};
 use crate::estimate::log_estimate::LogEstimate;
 use crate::estimate::population::Prior;
+use crate::estimate::ramp::Ramp;
 use crate::measure::Sample;
 use crate::units::{Bytes, Slowness};
 
@@ -14,46 +16,6 @@ use crate::units::{Bytes, Slowness};
 const HALF_SAMPLE: Bytes = Bytes::from_kib(32);
 /// Without a measured first byte, a body this small is taken as all distance.
 const ALL_DISTANCE: Bytes = Bytes::from_kib(4);
-/// Standard deviations of the tail quantile, p95 of a log-normal.
-pub const TAIL_Z: f64 = 1.645;
-
-/// What an estimate rests on, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Basis {
-    /// Completed bodies of this peer.
-    Measured,
-    /// Something of this peer (how far it is), the rest from the population.
-    Predicted,
-    /// Nothing of this peer: the population's average (RANK-3).
-    Prior,
-}
-
-/// Time to deliver one body: `first_byte_s + bytes × slowness`, as a mean and at the tail quantile p95.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Forecast {
-    /// Mean time to first byte, seconds.
-    pub first_byte_s: f32,
-    /// Mean seconds per byte of the body.
-    pub secs_per_byte: f32,
-    /// First byte at p95, seconds.
-    pub first_byte_tail_s: f32,
-    /// Seconds per byte at p95.
-    pub secs_per_byte_tail: f32,
-    /// What it rests on.
-    pub basis: Basis,
-}
-
-impl Forecast {
-    /// Expected seconds for a body of `size`.
-    pub fn mean_s(&self, size: Bytes) -> f32 {
-        self.first_byte_s + self.secs_per_byte * size.get() as f32
-    }
-
-    /// Seconds for a body of `size` at p95.
-    pub fn tail_s(&self, size: Bytes) -> f32 {
-        self.first_byte_tail_s + self.secs_per_byte_tail * size.get() as f32
-    }
-}
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -105,6 +67,9 @@ impl Delivered {
             secs_per_byte: body as f32,
             first_byte_tail_s: first_byte_tail as f32,
             secs_per_byte_tail: body_tail as f32,
+            first_byte_error_s: error(&self.first_byte, first_byte, first_byte_tail),
+            secs_per_byte_error: error(&self.body, body, body_tail),
+            ramp: Ramp::default(),
             basis,
         }
     }
@@ -133,6 +98,14 @@ impl Delivered {
     pub(crate) fn logs(&self) -> (Option<f64>, Option<f64>) {
         let seen = |estimate: &LogEstimate| (estimate.weight() > 0.0).then(|| estimate.mean_ln());
         (seen(&self.first_byte), seen(&self.body))
+    }
+}
+
+/// Standard error of a mean that is e^ln: its spread over the root of the samples behind it; without samples, as far off as the tail is away.
+fn error(estimate: &LogEstimate, mean: f64, tail: f64) -> f32 {
+    match estimate.weight() {
+        0.0 => (tail - mean) as f32,
+        weight => (mean * estimate.spread_ln() / libm::sqrt(weight.max(1.0))) as f32,
     }
 }
 

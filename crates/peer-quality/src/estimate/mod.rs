@@ -1,14 +1,22 @@
 //! Estimation: samples become predictions with a basis and a spread (EST).
 
 pub mod delivered;
+pub mod forecast;
 pub mod log_estimate;
 pub mod population;
+pub mod predicted;
+pub mod ramp;
 pub mod reliability;
 pub mod saturation;
+pub mod trust;
 
 pub use crate::facts::Path;
-pub use delivered::{Basis, Delivered, Forecast};
+pub use delivered::Delivered;
+pub use forecast::{Basis, Forecast};
 pub use log_estimate::LogEstimate;
 pub use population::Population;
+pub use predicted::{Rating, Wire};
+pub use ramp::{Ramp, Warmth};
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;
+pub use trust::Sanity;

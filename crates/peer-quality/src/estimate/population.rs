@@ -3,9 +3,13 @@
 //! Averages are of logarithms over the peers now in the table, one vote a peer, kept as running sums so that a change costs O(1). The same averages tell
 //! what a relayed path costs (spec §4.2): the learned ratio of relayed to direct delivery, never a constant.
 
-use libm::exp;
+use libm::{exp, log};
 
 use crate::estimate::delivered::Delivered;
+use crate::estimate::predicted::Deviation;
+use crate::estimate::trust::coverage_half::TYPICAL_TRANSFER;
+use crate::estimate::trust::spread::RateVote;
+use crate::estimate::trust::{Noise, Spread};
 use crate::facts::Path;
 use crate::units::Slowness;
 
@@ -17,6 +21,8 @@ const FIRST_BYTE_S: f64 = 0.1;
 const RATE_BYTES_PER_S: f64 = 1.25e6;
 /// Tail over mean of someone unknown: e^(1.645·0.5), the tail of a quantity seen once.
 const TAIL_FACTOR: f64 = 2.28;
+/// The spread of rates that this tail stands for, as a logarithm.
+const RATE_SPREAD: f64 = 0.5;
 /// Concurrency assumed of an unknown peer: the per-source default of the downloader it replaces.
 /// Higher floods weak peers, lower leaves a lone fast one idle.
 const CONCURRENCY: f64 = 4.0;
@@ -32,6 +38,10 @@ pub struct Prior {
     pub tail_factor: f64,
     /// Useful concurrency, requests.
     pub concurrency: u32,
+    /// Spread of the peers' rates, as a logarithm.
+    pub rate_spread: f64,
+    /// The coverage at which a sample weighs half, bytes (EST-4).
+    pub coverage_half: f64,
 }
 
 impl Default for Prior {
@@ -41,6 +51,8 @@ impl Default for Prior {
             slowness: Slowness::from_bytes_per_sec(RATE_BYTES_PER_S),
             tail_factor: TAIL_FACTOR,
             concurrency: CONCURRENCY as u32,
+            rate_spread: RATE_SPREAD,
+            coverage_half: TYPICAL_TRANSFER,
         }
     }
 }
@@ -82,13 +94,15 @@ pub struct Vote {
     first_byte_ln: Option<f64>,
     body_ln: Option<f64>,
     concurrency: Option<f64>,
+    rate: Option<RateVote>,
 }
 
 impl Vote {
-    /// The vote of a peer with this record and this useful concurrency.
-    pub fn of(delivered: &Delivered, concurrency: u32) -> Vote {
+    /// The vote of a peer with this record and this useful concurrency, 0 for none, and this rate on the wire.
+    pub fn of(delivered: &Delivered, concurrency: u32, rate: Option<RateVote>) -> Vote {
         let (first_byte_ln, body_ln) = delivered.logs();
-        Vote { first_byte_ln, body_ln, concurrency: body_ln.map(|_| f64::from(concurrency)) }
+        let concurrency = body_ln.filter(|_| concurrency > 0).map(|_| f64::from(concurrency));
+        Vote { first_byte_ln, body_ln, concurrency, rate }
     }
 }
 
@@ -103,6 +117,8 @@ struct Class {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Population {
     classes: [Class; PATHS.len()],
+    rates: Spread,
+    noise: Noise,
 }
 
 impl Population {
@@ -116,6 +132,12 @@ impl Population {
         into.first_byte.replace(None, after.1.first_byte_ln);
         into.body.replace(None, after.1.body_ln);
         into.concurrency.replace(None, after.1.concurrency);
+        self.rates.replace(before.1.rate, after.1.rate);
+    }
+
+    /// Counts how a burst deviated from its peer's own rate.
+    pub fn deviated(&mut self, deviation: Deviation) {
+        self.noise.observe(deviation.ln, deviation.bytes);
     }
 
     /// What to assume of a peer on `path`: the average of its kind, of everyone where its kind was never measured, and the fixed first
@@ -135,9 +157,21 @@ impl Population {
         Prior {
             first_byte_s: at_least_all(own.first_byte.mean(), all.first_byte.mean()).map_or(default.first_byte_s, exp),
             slowness: at_least_all(own.body.mean(), all.body.mean())
-                .map_or(default.slowness, |ln| Slowness::from_secs_per_byte(exp(ln))),
+                .map_or_else(|| self.slowness_on_the_wire(), |ln| Slowness::from_secs_per_byte(exp(ln))),
             concurrency: self.concurrency(path),
+            rate_spread: self.rates.variance().map_or(RATE_SPREAD, |variance| libm::sqrt(variance).max(RATE_SPREAD)),
+            coverage_half: self.noise.half(&self.rates),
             ..default
+        }
+    }
+
+    /// The mean of the peers' rates on the wire, for want of deliveries. Where anyone delivered, the deliveries are what the unproven are taken to be like: a wire's rate leaves
+    /// out what a fetch also waits for, and would make them look better than the proven.
+    fn slowness_on_the_wire(&self) -> Slowness {
+        let assumed = Slowness::from_bytes_per_sec(RATE_BYTES_PER_S);
+        match self.rates.is_empty() {
+            true => assumed,
+            false => Slowness::from_secs_per_byte(exp(self.rates.mean_with(log(assumed.secs_per_byte())))),
         }
     }
 
@@ -175,7 +209,7 @@ mod tests {
             end: End::Completed,
         };
         delivered.observe(&Sample::of(&delivery).unwrap());
-        Vote::of(&delivered, 2)
+        Vote::of(&delivered, 2, None)
     }
 
     fn joined(members: &[(Path, u64)]) -> Population {

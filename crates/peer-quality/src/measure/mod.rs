@@ -3,10 +3,12 @@
 //! What arrives here is hostile until checked; what leaves is finite, positive and bounded.
 
 pub mod delivery;
+pub mod evidence;
 pub mod pending;
 pub mod throughput;
 
 pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;
+pub use evidence::{Burst, Kernel, RoundTrip};
 pub use pending::{DISPATCH_TTL, Pending};
 pub use throughput::{Load, Throughput};

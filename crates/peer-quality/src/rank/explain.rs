@@ -1,10 +1,12 @@
 //! Explanations (RANK-6): for one decision, each candidate's terms with their units, and why it was taken or passed over.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::audit::Standing;
-use crate::estimate::Basis;
+use crate::estimate::{Basis, Sanity};
 use crate::units::Span;
 
 /// Why a candidate was taken or passed over.
@@ -65,8 +67,22 @@ pub struct Explained<K> {
     pub basis: Basis,
     /// Expected time to first byte, seconds.
     pub first_byte_s: f32,
-    /// Expected time of the body, seconds.
+    /// Expected time of the body, seconds, without the ramp.
     pub body_s: f32,
+    /// One standard error of the whole expectation, seconds.
+    pub error_s: f32,
+    /// Expected round trips of slow start beyond the first byte, seconds; none where the wire is not seen.
+    pub ramp_s: Option<f32>,
+    /// Rate as read from the wire, bytes per second; none before a burst.
+    pub rate: Option<f32>,
+    /// Rate that stands in for it as far as it is not trusted, bytes per second: the peer's own prior, or the population's rate.
+    pub prior_rate: Option<f32>,
+    /// Weight of the rate against that prior, 0..=1; none where the wire is not seen.
+    pub weight: Option<f32>,
+    /// Whether the rate fits the round trip; none where the wire is not seen.
+    pub sanity: Option<Sanity>,
+    /// Expected wait by the record of completed fetches alone, seconds, whatever its age; none without a record.
+    pub t_wait_s: Option<f32>,
     /// Share of requests that end well, 0..=1, cautious.
     pub reliability: f32,
     /// Seconds until one more request is delivered: the ordering quantity. Infinite for the banned.
@@ -98,6 +114,13 @@ impl<K> Explanation<K> {
             basis: one.basis,
             first_byte_s: one.first_byte_s,
             body_s: one.body_s,
+            error_s: one.error_s,
+            ramp_s: one.ramp_s,
+            rate: one.rate,
+            prior_rate: one.prior_rate,
+            weight: one.weight,
+            sanity: one.sanity,
+            t_wait_s: one.t_wait_s,
             reliability: one.reliability,
             cost_s: one.cost_s,
             tail_s: one.tail_s,
@@ -140,7 +163,31 @@ impl<K: fmt::Display> fmt::Display for Explanation<K> {
                 one.limit,
                 one.basis
             )?;
+            if let Some(wire) = one.wire_terms() {
+                writeln!(f, "    {wire}")?;
+            }
         }
         Ok(())
+    }
+}
+
+impl<K> Explained<K> {
+    /// The terms from the wire in one line, with their units; none where the wire is not seen.
+    pub fn wire_terms(&self) -> Option<String> {
+        let weight = self.weight?;
+        let rate = |rate: Option<f32>| rate.map_or("unknown".into(), |rate| format!("{:.3} MB/s", rate * 1e-6));
+        let doubt = match self.sanity {
+            Some(Sanity::TooFast) => ", too fast for its round trip",
+            Some(Sanity::TooSlow) => ", too slow for its round trip",
+            _ => "",
+        };
+        let wait = self.t_wait_s.map_or("none".into(), |secs| format!("{secs:.4} s"));
+        Some(format!(
+            "ramp {:.4} s, rate {} at weight {weight:.2}, prior {}{doubt}; record T_wait {wait}, error ±{:.4} s",
+            self.ramp_s.unwrap_or(0.0),
+            rate(self.rate),
+            rate(self.prior_rate),
+            self.error_s
+        ))
     }
 }

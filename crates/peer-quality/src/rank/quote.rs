@@ -114,7 +114,8 @@ impl Terms {
         let limit = if class == Class::Open && !self.failing { self.limit.max(1) } else { 1 };
         let room = limit.saturating_sub(self.in_flight);
         let (usual, usual_tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
-        let mean = self.capacity.map_or(usual, |capacity| self.behind_queue_s(size, &capacity));
+        let mean =
+            self.capacity.map_or(usual, |capacity| self.behind_queue_s(size, &capacity) + self.forecast.ramp_s(size));
         let tail = mean * (usual_tail / usual.max(1e-6)).max(1.0);
         let overdue = if self.oldest_pending_s > OVERDUE_TAILS * usual_tail { self.oldest_pending_s } else { 0.0 };
         let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 } / self.reliability.max(MIN_RELIABILITY);
@@ -187,6 +188,9 @@ mod tests {
                 secs_per_byte: 1e-6,
                 first_byte_tail_s: 0.03,
                 secs_per_byte_tail: 1.2e-6,
+                first_byte_error_s: 0.0,
+                secs_per_byte_error: 0.0,
+                ramp: crate::estimate::Ramp::default(),
                 basis: Basis::Measured,
             },
             reliability: 1.0,

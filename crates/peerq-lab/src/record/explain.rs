@@ -60,6 +60,9 @@ pub fn explain(recording: &Recording, at_us: u64, peer: Option<&str>) -> Option<
             one.basis,
             one.standing
         );
+        if let Some(wire) = one.wire_terms() {
+            let _ = writeln!(text, "    {wire}");
+        }
     }
     Some(Explained { line: *line, at_us: step.at_us, text })
 }
