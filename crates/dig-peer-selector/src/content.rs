@@ -6,6 +6,8 @@
 use peer_quality::Slot;
 use peer_quality::units::{Bytes, Span, Time};
 
+use crate::slots::Slots;
+
 /// Contents remembered at a time.
 pub(crate) const MAX_CONTENTS: usize = 1024;
 /// Peers remembered per content and list.
@@ -35,6 +37,8 @@ pub(crate) struct Content {
     pub(crate) decisions: u64,
     /// Ranges that were promised for it, dispatched, and have not ended; a host that does not report dispatches has none.
     pub(crate) in_flight: u32,
+    /// Ranges that the host can have in flight for it.
+    pub(crate) slots: Slots,
     /// The candidates of the latest selection.
     pub(crate) given: Vec<Member>,
     /// Those that delivered a range of it.

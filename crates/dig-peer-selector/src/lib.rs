@@ -47,6 +47,7 @@ pub mod pool_event;
 pub mod quality;
 pub mod registry;
 mod request;
+mod slots;
 mod state;
 #[doc(hidden)]
 pub mod tap;

@@ -15,6 +15,7 @@ use crate::leases::Lessee;
 use crate::outcome::{FailureReason, OutcomeResult, TransferOutcome};
 use crate::registry::{PeerEntry, Record, path_of};
 use crate::request::{Candidate, ContentRequest, Provenance, SelectedPeer, Selection};
+use crate::slots::Slots;
 
 #[derive(Debug)]
 pub(crate) struct State {
@@ -23,6 +24,8 @@ pub(crate) struct State {
     pub(crate) records: Vec<Option<Record>>,
     pub(crate) contents: Table<ContentId, Content>,
     tenancies: u64,
+    /// Those of the content decided about last.
+    usual_slots: Slots,
     pub(crate) slots: Vec<Slot>,
     advice: Advice,
 }
@@ -34,6 +37,7 @@ impl State {
             records: Vec::new(),
             contents: Table::new(MAX_CONTENTS, seed),
             tenancies: 0,
+            usual_slots: Slots::default(),
             slots: Vec::new(),
             advice: Advice::new(),
         }
@@ -45,7 +49,9 @@ impl State {
         let slot = admission.slot()?;
         if let Admission::Fresh(_) = admission {
             self.tenancies += 1;
-            self.contents.value_mut(slot).tenancy = self.tenancies;
+            let fresh = self.contents.value_mut(slot);
+            fresh.tenancy = self.tenancies;
+            fresh.slots = Slots::like(self.usual_slots);
         }
         self.contents.touch(slot, Tier::Cold);
         Some(slot)
@@ -134,7 +140,8 @@ impl State {
         now: Time,
     ) -> Selection {
         let entry = self.contents.value_mut(content);
-        let work = work(req, entry, ranges);
+        let work = Work { wanted: entry.slots.free(entry.in_flight), ..work(req, entry, ranges) };
+        self.usual_slots = entry.slots;
         entry.decisions += 1;
         let mut advice = std::mem::take(&mut self.advice);
         let mut slots = std::mem::take(&mut self.slots);
@@ -150,6 +157,9 @@ impl State {
                 self.engine.decide(&work, &slots, now, &mut advice);
             }
         }
+        let offered = advice.iter().fold(0_u32, |sum, pick| sum.saturating_add(pick.requests));
+        let entry = self.contents.value_mut(content);
+        entry.slots.offer(offered, entry.in_flight);
         let lessee = self.lessee(content);
         let mut selection = Selection { peers: Vec::with_capacity(advice.len()) };
         for pick in &advice {
@@ -198,6 +208,7 @@ impl State {
             let content = self.contents.value_mut(lessee.content);
             if content.tenancy == lessee.tenancy {
                 content.in_flight = content.in_flight.saturating_add(ranges);
+                content.slots.take(ranges);
             }
         }
         self.sync_leases(slot, now);
@@ -265,6 +276,7 @@ pub(crate) fn work(req: &ContentRequest, content: &Content, ranges: Option<usize
         scope: content.tenancy,
         decision: content.decisions,
         in_flight: content.in_flight,
+        wanted: None,
     }
 }
 

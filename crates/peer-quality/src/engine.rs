@@ -261,6 +261,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             let taken = self.peers.value_mut(pick.slot);
             taken.last_tried = self.decisions;
             taken.scope = work.scope;
+            if !pick.exploratory && Some(pick) == into.first() {
+                taken.led = self.decisions;
+            }
         }
     }
 
@@ -425,13 +428,14 @@ fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) 
         // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
         // the best of an answer with several is the best.
         let tried_at = usize::from(work.sources > 1 && tried.is_some_and(|quote| quote.is_proven()));
-        let fits =
-            |quote: &&Quote| explore::in_time(quote, end_s) && tried.is_none_or(|tried| tried.slot != quote.slot);
-        // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave them the requests.
+        let is_free = |quote: &Quote| explore::is_idle(quote) && explore::in_time(quote, end_s);
+        let fits = |quote: &&Quote| is_free(quote) && tried.is_none_or(|tried| tried.slot != quote.slot);
+        // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
         let places = explore::places(work.sources, proven.len());
         let unmeasured: Vec<Quote> = cold.filter(fits).take(places).copied().collect();
         let rest = leading.iter().filter(|quote| tried.is_none_or(|tried| tried.slot != quote.slot)).copied();
-        let most = if unmeasured.is_empty() { u32::MAX } else { (work.sources - unmeasured.len()) as u32 };
+        let most =
+            if unmeasured.is_empty() { u32::MAX } else { u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX) };
         plan::place(&rest.collect::<Vec<_>>(), end_s, work, most, into);
         if let Some(quote) = tried {
             into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
@@ -448,7 +452,7 @@ fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) 
         into.extend(last_resort.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
     } else if work.in_flight == 0 && open.len() > 1 {
         // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond the room of the soonest.
-        let soonest = open.iter().find(|quote| quote.room > 0).unwrap_or(&open[0]);
+        let soonest = open.iter().find(|quote| quote.is_proven()).unwrap_or(&open[0]);
         into.push(Pick { slot: soonest.slot, requests: 1, exploratory: !soonest.is_proven() });
     }
 }

@@ -36,7 +36,7 @@
 //!     engine.handle(peer, Fact::Ended(delivery), Time::from_secs(1));
 //! }
 //! let candidates: Vec<_> = engine.slots().collect();
-//! let work = Work { range: Bytes::from_kib(256), ranges: Some(1), sources: 1, scope: 0, decision: 0, in_flight: 0 };
+//! let work = Work { range: Bytes::from_kib(256), ranges: Some(1), sources: 1, scope: 0, decision: 0, in_flight: 0, wanted: None };
 //! let mut advice = Vec::new();
 //! engine.decide(&work, &candidates, Time::from_secs(2), &mut advice);
 //! assert_eq!(engine.key(advice[0].slot), "near");

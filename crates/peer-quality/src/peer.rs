@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::predicted::Deviation;
-use crate::estimate::{Delivered, Forecast, Path, Rating, Reliability, Saturation, Verdict, Wire};
+use crate::estimate::{Delivered, Forecast, Idleness, Path, Ramp, Rating, Reliability, Saturation, Verdict, Wire};
 use crate::measure::{Burst, Delivery, End, Fault, Kernel, Pending, RoundTrip, Sample, Throughput};
 use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
@@ -13,6 +13,9 @@ use crate::units::{Span, Time};
 
 /// How long a condemned peer rests between trials: the same bound within which every peer is tried again.
 const CONDEMNED_REST: Span = crate::audit::cooling::LONGEST;
+
+/// A peer that headed one of this many decisions was among the best.
+const LED_LATELY: u64 = 64;
 
 /// A stretch of busy time counts as this many ends: it has at least as many.
 const STRETCH_ENDS: u8 = 4;
@@ -38,11 +41,14 @@ pub(crate) struct Peer {
     pub(crate) last_tried: u64,
     pub(crate) scope: u64,
     pub(crate) salt: u32,
-    /// Ends since its rate changed, plus one; 0 stands for never.
+    /// The last decision whose best it was; 0 is never.
+    pub(crate) led: u64,
+    /// Ends since its rate changed while it was among the best, plus one; 0 stands for never.
     ends_since_change: u8,
     /// The concurrency that its vote in the population stands for; 0 is none.
     voted: u16,
     saturation: Option<Saturation>,
+    idleness: Idleness,
     /// What the wire says; nothing for hosts that do not see it.
     wire: Option<Box<Wire>>,
     /// The forecast, until something changes it: quotes are far more frequent than ends.
@@ -79,6 +85,7 @@ impl Peer {
     /// Requests were sent.
     pub(crate) fn sent(&mut self, requests: u32, now: Time) {
         self.pending.sent(requests, now);
+        self.idleness.sent(self.delivered.first_byte_s(), now);
         if let Some(wire) = &mut self.wire {
             wire.sent(now);
         }
@@ -87,6 +94,7 @@ impl Peer {
     /// There is a live link, or there is none any more.
     pub(crate) fn linked(&mut self, connected: bool) {
         self.connected = connected;
+        self.idleness.reconnected();
         if let Some(wire) = &mut self.wire {
             wire.reconnected();
         }
@@ -151,9 +159,10 @@ impl Peer {
         let sent = settled.map(|settled| settled.at);
         self.tell_wire(delivery, verdict_of(delivery.end), sent, prior, now);
         if let Some(sample) = Sample::of(delivery) {
-            let changed = self.delivered.observe(&self.without_ramp(sample, sent, prior, now));
+            let (body, weight) = self.without_ramp(sample, sent, prior, now);
+            let changed = self.delivered.observe(&body, weight);
             self.ends_since_change = match self.ends_since_change {
-                _ if changed => 1,
+                _ if changed && decision.saturating_sub(self.led) < LED_LATELY && self.led > 0 => 1,
                 0 => 0,
                 ends => ends.saturating_add(1),
             };
@@ -194,10 +203,17 @@ impl Peer {
         wire.ended(on_time, renews_record, now);
     }
 
-    /// The sample less what slow start cost it: the long-run rate is free of it (EST-2).
-    fn without_ramp(&self, sample: Sample, sent: Option<Time>, prior: &Prior, now: Time) -> Sample {
-        let ramp_s = self.wire.as_ref().map_or(0.0, |wire| wire.ramp_of(&sample, sent, prior, now));
-        Sample { wait_s: sample.wait_s - ramp_s, ..sample }
+    /// The sample less what slow start cost it: the long-run rate is free of it (EST-2). With it the weight that is left.
+    fn without_ramp(&mut self, sample: Sample, sent: Option<Time>, prior: &Prior, now: Time) -> (Sample, f64) {
+        match (&self.wire, sent) {
+            (Some(wire), _) => {
+                let ramp_s = wire.ramp_of(&sample, sent, prior, now);
+                (Sample { wait_s: sample.wait_s - ramp_s, ..sample }, 1.0)
+            }
+            (None, Some(sent)) => self.idleness.ended(&sample, sent, self.delivered.first_byte_s(), now),
+            // A host that does not say when it sends does not say what it met.
+            (None, None) => (sample, 1.0),
+        }
     }
 
     /// The terms of its rate, where the wire is seen.
@@ -224,7 +240,7 @@ impl Peer {
 
     /// What one more request would be made of.
     pub(crate) fn terms(&mut self, prior: &Prior, scope: u64, now: Time, decision: u64) -> Terms {
-        let forecast = match (&self.wire, self.forecast) {
+        let mut forecast = match (&self.wire, self.forecast) {
             // What the wire says fades with time, so it is never kept.
             (Some(wire), _) => wire.forecast(&self.delivered, prior, now),
             (None, Some(forecast)) => forecast,
@@ -237,6 +253,10 @@ impl Peer {
                 forecast
             }
         };
+        if self.wire.is_none() && self.saturation.as_ref().is_some_and(Saturation::is_confirmed) {
+            let warmth = self.idleness.warmth(self.delivered.first_byte_s(), now);
+            forecast.ramp = Ramp::new(forecast.first_byte_s.into(), forecast.first_byte_tail_s.into(), warmth);
+        }
         let standing = self.proof.standing();
         Terms {
             forecast,

@@ -19,7 +19,7 @@ fn delivery(bytes: u64, millis: u64, end: End) -> Fact {
 }
 
 fn work(sources: usize) -> Work {
-    Work { range: Bytes::from_kib(256), ranges: None, sources, scope: 1, decision: 0, in_flight: 0 }
+    Work { range: Bytes::from_kib(256), ranges: None, sources, scope: 1, decision: 0, in_flight: 0, wanted: None }
 }
 
 #[test]
@@ -64,7 +64,8 @@ fn every_candidate_passed_over_has_a_reason() {
     });
     engine.handle(1, Fact::Sent { requests: 100 }, now);
     let slots: Vec<_> = engine.slots().collect();
-    let explanation = engine.explain(&work(1), &slots, now);
+    // Ranges of this work are out, so that its next one may wait for a saturated peer.
+    let explanation = engine.explain(&Work { in_flight: 1, ..work(1) }, &slots, now);
     let reason = |peer| explanation.candidates.iter().find(|one| one.peer == peer).unwrap().reason;
     assert!(matches!(reason(2), Reason::Chosen { .. }));
     assert_eq!(reason(1), Reason::Saturated);

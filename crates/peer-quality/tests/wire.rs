@@ -39,7 +39,7 @@ fn trip(millis: f64) -> Fact {
 
 fn explained(engine: &Engine<u8>, size: Bytes, now: Time) -> Vec<Explained<u8>> {
     let slots: Vec<_> = engine.slots().collect();
-    let work = Work { range: size, ranges: None, sources: 1, scope: 1, decision: 1, in_flight: 0 };
+    let work = Work { range: size, ranges: None, sources: 1, scope: 1, decision: 1, in_flight: 0, wanted: None };
     engine.explain(&work, &slots, now).candidates
 }
 

@@ -25,8 +25,8 @@ pub struct Delivered {
 }
 
 impl Delivered {
-    /// Folds in a delivered body. True when it was taken for a change of the peer's rate.
-    pub fn observe(&mut self, sample: &Sample) -> bool {
+    /// Folds in a delivered body that says as much as `evidence` in (0, 1] of a sample about the rate. True when it was taken for a change of the peer's rate.
+    pub fn observe(&mut self, sample: &Sample, evidence: f64) -> bool {
         let first_byte_s = match sample.first_byte_s {
             Some(measured) => {
                 self.first_byte.observe(measured, 1.0);
@@ -39,7 +39,7 @@ impl Delivered {
             None => self.first_byte.value().unwrap_or(0.0).min(sample.wait_s * 0.5),
         };
         let bytes = sample.bytes.as_f64();
-        let weight = bytes / (bytes + HALF_SAMPLE.as_f64());
+        let weight = evidence * bytes / (bytes + HALF_SAMPLE.as_f64());
         self.body.observe(sample.body(first_byte_s).secs_per_byte(), weight)
     }
 
@@ -123,7 +123,7 @@ mod tests {
             first_byte: first_byte_ms.map(Span::from_millis),
             end: End::Completed,
         };
-        model.observe(&Sample::of(&delivery).unwrap());
+        model.observe(&Sample::of(&delivery).unwrap(), 1.0);
     }
 
     #[test]

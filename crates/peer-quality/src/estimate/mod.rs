@@ -9,6 +9,7 @@ pub mod ramp;
 pub mod reliability;
 pub mod saturation;
 pub mod trust;
+pub mod warmth;
 
 pub use crate::facts::Path;
 pub use delivered::Delivered;
@@ -20,3 +21,4 @@ pub use ramp::{Ramp, Warmth};
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;
 pub use trust::Sanity;
+pub use warmth::Idleness;

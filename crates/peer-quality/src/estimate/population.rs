@@ -208,7 +208,7 @@ mod tests {
             first_byte: Some(Span::from_micros(1_000)),
             end: End::Completed,
         };
-        delivered.observe(&Sample::of(&delivery).unwrap());
+        delivered.observe(&Sample::of(&delivery).unwrap(), 1.0);
         Vote::of(&delivered, 2, None)
     }
 

@@ -45,7 +45,7 @@ fn record(bytes_per_s: f64) -> Delivered {
             first_byte: Some(Span::from_millis(50)),
             end: End::Completed,
         };
-        delivered.observe(&Sample::of(&delivery).unwrap());
+        delivered.observe(&Sample::of(&delivery).unwrap(), 1.0);
     }
     delivered
 }

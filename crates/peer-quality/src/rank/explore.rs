@@ -41,8 +41,6 @@ pub struct Schedule {
 
 /// The peer to try in this decision, if one is due: unmeasured ones first, then whoever is most overdue.
 pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Schedule) -> Option<Quote> {
-    // A second trial beside the first would tell nothing new.
-    let is_idle = |quote: &Quote| quote.room > 0 && quote.room == quote.limit;
     let open = quotes.filter(|quote| is_idle(quote) && quote.may_be_tried && in_time(quote, schedule.end_s));
     let few = schedule.proven < schedule.sources.saturating_mul(MANY);
     let period = if few { PERIOD_FEW } else { PERIOD_MANY };
@@ -73,6 +71,11 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
 /// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: a third, and never the only one.
 pub fn places(sources: usize, proven: usize) -> usize {
     if proven >= sources || sources < 2 { 0 } else { (sources / 3).max(1) }
+}
+
+/// Whether a peer has nothing in flight: a second trial beside the first would tell nothing new.
+pub fn is_idle(quote: &Quote) -> bool {
+    quote.room > 0 && quote.room == quote.limit
 }
 
 /// Whether a trial of a peer would be over when the others have done everything.

@@ -25,6 +25,8 @@ pub struct Work {
     pub decision: u64,
     /// Ranges of it known to be in flight: only then does waiting for an end make sense.
     pub in_flight: u32,
+    /// How many requests the host can send now, where known.
+    pub wanted: Option<u32>,
 }
 
 /// One chosen peer.
@@ -48,17 +50,21 @@ const SLACK: f32 = 1.02;
 
 /// The least time, in seconds, within which `quotes` together deliver `ranges` ranges of `range` bytes; infinite where there is nobody.
 pub fn end_s(quotes: &[Quote], ranges: u32, range: Bytes) -> f32 {
+    least_s(quotes, ranges, range, |quote, by_s| delivered(quote, by_s, range))
+}
+
+/// The least time by which `count` adds up to `ranges`, searched between the soonest first range and the soonest end at one peer alone.
+fn least_s(quotes: &[Quote], ranges: u32, range: Bytes, count: impl Fn(&Quote, f32) -> u32) -> f32 {
     let soonest = quotes.iter().map(|quote| quote.tail_s).fold(f32::INFINITY, f32::min);
-    let alone =
-        |quote: &Quote| quote.tail_s + ranges.saturating_sub(1) as f32 * range.get() as f32 / quote.pace.max(1.0);
-    let latest = quotes.iter().map(alone).fold(f32::INFINITY, f32::min);
+    let more = ranges.saturating_sub(1) as f32 * range.get() as f32;
+    let latest = quotes.iter().map(|quote| quote.tail_s + more / quote.pace.max(1.0)).fold(f32::INFINITY, f32::min);
     if !latest.is_finite() {
         return f32::INFINITY;
     }
     let enough = |by_s: f32| {
         let mut left = ranges;
         quotes.iter().any(|quote| {
-            left = left.saturating_sub(delivered(quote, by_s, range));
+            left = left.saturating_sub(count(quote, by_s));
             left == 0
         })
     };
@@ -77,12 +83,29 @@ pub fn delivered(quote: &Quote, by_s: f32, range: Bytes) -> u32 {
 }
 
 /// Takes the leading `quotes` (in order, saturated ones too) into the plan that ends at `end_s`, with at most `most` requests in all.
+///
+/// A host gives its requests to the first peers of the answer, so the answer must not name more for them than is good when it stops there: the requests that are
+/// wanted now are given out so that each is delivered soonest, which spreads them over equals.
 pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Advice) {
-    let mut left = work.ranges.map_or(u32::MAX, |ranges| ranges.max(1)).min(most);
-    let by_s = end_s * SLACK;
+    let Some(ranges) = work.ranges else {
+        let picks = quotes.iter().filter(|quote| quote.room > 0);
+        into.extend(picks.map(|quote| Pick {
+            slot: quote.slot,
+            requests: quote.room,
+            exploratory: !quote.is_proven(),
+        }));
+        return;
+    };
+    let mut left = ranges.max(1).min(most);
+    let guess = quotes.first().map_or(0, |quote| quote.room).max(u32::try_from(work.sources).unwrap_or(u32::MAX));
+    let room = quotes.iter().fold(0_u32, |sum, quote| sum.saturating_add(quote.room));
+    let within = |quote: &Quote, by_s: f32| delivered(quote, by_s, work.range).min(quote.room);
+    let wanted = work.wanted.unwrap_or(guess).min(left).min(room);
+    let now_s = least_s(quotes, wanted, work.range, within) * SLACK;
     for quote in quotes {
-        let share = if work.ranges.is_some() { delivered(quote, by_s, work.range) } else { u32::MAX };
-        let requests = share.min(quote.room).min(left);
+        // Who delivers in time for the whole, though not for the requests that seem to be wanted, is for a host that has more.
+        let later = u32::from(within(quote, end_s * SLACK) > 0);
+        let requests = within(quote, now_s.min(end_s * SLACK)).max(later).min(left);
         if requests > 0 {
             left -= requests;
             into.push(Pick { slot: quote.slot, requests, exploratory: !quote.is_proven() });
@@ -153,7 +176,15 @@ mod tests {
 
     fn planned(paces: &[f32], ranges: Option<u32>) -> Vec<(usize, u32)> {
         let mut advice = Advice::new();
-        let work = Work { range: Bytes::new(1_000_000), ranges, sources: 8, scope: 0, decision: 0, in_flight: 0 };
+        let work = Work {
+            range: Bytes::new(1_000_000),
+            ranges,
+            sources: 8,
+            scope: 0,
+            decision: 0,
+            in_flight: 0,
+            wanted: None,
+        };
         let quotes = quotes(paces);
         let end_s = ranges.map_or(f32::INFINITY, |ranges| end_s(&quotes, ranges, work.range));
         place(&quotes, end_s, &work, u32::MAX, &mut advice);
@@ -164,15 +195,41 @@ mod tests {
     fn a_straggler_gets_no_range_of_a_short_request_and_its_share_of_a_long_one() {
         let paces = [20e6, 10e6, 0.1e6];
         assert_eq!(planned(&paces, Some(8)), [(0, 2), (1, 2)]);
-        assert_eq!(planned(&paces, Some(5_000)), [(0, 2), (1, 2), (2, 2)]);
+        assert_eq!(planned(&paces, Some(5_000)), [(0, 2), (1, 2), (2, 1)]);
+    }
+
+    #[test]
+    fn equals_share_what_is_wanted_now() {
+        // Eight sources, each with room for eight: nobody is flooded while others are idle.
+        let mut quotes = quotes(&[10e6; 5]);
+        quotes.iter_mut().for_each(|quote| quote.room = 8);
+        let work = Work {
+            range: Bytes::new(1_000_000),
+            ranges: Some(1000),
+            sources: 8,
+            scope: 0,
+            decision: 0,
+            in_flight: 0,
+            wanted: None,
+        };
+        let mut advice = Advice::new();
+        place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
+        assert!(advice.len() == 5 && advice.iter().all(|pick| pick.requests == 2), "{advice:?}");
     }
 
     #[test]
     fn the_last_range_waits_for_a_fast_peer_without_room() {
         let mut quotes = quotes(&[20e6, 0.1e6]);
         quotes[0].room = 0;
-        let work =
-            Work { range: Bytes::new(1_000_000), ranges: Some(1), sources: 8, scope: 0, decision: 0, in_flight: 1 };
+        let work = Work {
+            range: Bytes::new(1_000_000),
+            ranges: Some(1),
+            sources: 8,
+            scope: 0,
+            decision: 0,
+            in_flight: 1,
+            wanted: None,
+        };
         let mut advice = Advice::new();
         place(&quotes, end_s(&quotes, 1, work.range), &work, u32::MAX, &mut advice);
         assert!(advice.is_empty());

@@ -32,6 +32,8 @@ pub(crate) struct Question<'a> {
     pub(crate) decision: u64,
     /// Ranges of it in flight.
     pub(crate) in_flight: u32,
+    /// Ranges that can be sent now.
+    pub(crate) free: u32,
     pub(crate) candidates: &'a [Candidate],
     pub(crate) now: Time,
 }
@@ -140,6 +142,7 @@ fn question<'a>(ask: &Ask<'a>, decision: u64) -> Question<'a> {
         sources: ask.sources.max(1),
         decision,
         in_flight: ask.in_flight,
+        free: ask.free,
         candidates: ask.candidates,
         now: ask.now,
     }

@@ -48,6 +48,7 @@ impl Bare {
             scope: question.content,
             decision: question.decision,
             in_flight: question.in_flight,
+            wanted: Some(question.free),
         };
         let mut advice = std::mem::take(&mut self.advice);
         self.engine.decide(&work, &slots, question.now, &mut advice);

@@ -11,9 +11,10 @@ use super::{Ended, How, RunLog, Sent, Viewed};
 pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64> {
     let view = View::new(check, run, log);
     if !view.opened {
-        // What is to be rare after a number of failures is not there at all where the failures never came.
+        // What is to be rare after a number of ends or failures of a group is not there at all where those never came.
         let rare = matches!(check.what, What::BytesShare | What::RequestsShare | What::FailuresPerMin);
-        return (rare && check.after_failures.is_some()).then_some(0.0);
+        let waits = check.after_ends.is_some() || check.after_failures.is_some();
+        return (rare && waits).then_some(0.0);
     }
     match check.what {
         What::BytesShare if view.whole() => {
@@ -265,7 +266,7 @@ mod tests {
         let group = Some("bad".to_owned());
         let late = Check { what: What::InFlightMax, group, after_ends: Some(3), ..plan.checks[1].clone() };
         assert_eq!(figure(&late, &run, &RunLog::default()), None);
-        let rare = Check { what: What::FailuresPerMin, after_ends: None, after_failures: Some(3), ..late };
+        let rare = Check { what: What::BytesShare, ..late };
         assert_eq!(figure(&rare, &run, &RunLog::default()), Some(0.0));
     }
 }
