@@ -5,6 +5,7 @@
 pub mod delivery;
 pub mod pending;
 pub mod throughput;
+pub mod wire;
 
 pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;

@@ -1,0 +1,82 @@
+//! Minting cookies: 16 bits that a peer cannot foretell (MEAS-1).
+//!
+//! An echo proves that the peer received what carried the cookie, so a cookie that can be computed from earlier ones proves nothing.
+//! Sixteen bits are few: a guess hits one of N outstanding with probability N/65,535. Guesses are therefore counted as well
+//! ([`guessing`](super::guessing), MEAS-3).
+
+use core::fmt;
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{RngCore, SeedableRng};
+
+/// The secret that a connection's cookies are drawn from: 32 bytes from the host's cryptographic source, fresh for each connection.
+///
+/// Two connections with one seed send the same cookies, which lets one peer foretell the other's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CookieSeed([u8; 32]);
+
+impl CookieSeed {
+    /// A seed from random bytes; a test takes them from a constant.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        CookieSeed(bytes)
+    }
+
+    /// The seed of one of several series that must not resemble each other.
+    pub(super) fn series(self, number: u16) -> Self {
+        let mut rng = ChaCha8Rng::from_seed(self.0);
+        rng.set_stream(u64::from(number) + 1);
+        let mut bytes = [0; 32];
+        rng.fill_bytes(&mut bytes);
+        CookieSeed(bytes)
+    }
+}
+
+impl fmt::Debug for CookieSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CookieSeed(secret)")
+    }
+}
+
+/// The generator of one connection.
+#[derive(Clone, Debug)]
+pub(super) struct Mint(ChaCha8Rng);
+
+impl Mint {
+    pub(super) fn new(seed: CookieSeed) -> Self {
+        Mint(ChaCha8Rng::from_seed(seed.0))
+    }
+
+    /// A cookie, never 0, for which `is_taken` is false. Ends because fewer than one value in fifteen can be taken.
+    pub(super) fn draw(&mut self, is_taken: impl Fn(u16) -> bool) -> u16 {
+        loop {
+            let cookie = self.0.next_u32() as u16;
+            if cookie != 0 && !is_taken(cookie) {
+                return cookie;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cookies_are_never_zero_nor_taken_and_cover_the_space() {
+        let mut mint = Mint::new(CookieSeed::new([7; 32]));
+        let mut seen = std::vec![false; 65_536];
+        for _ in 0..1_000_000 {
+            let cookie = mint.draw(|cookie| cookie < 4096);
+            assert!(cookie >= 4096);
+            seen[usize::from(cookie)] = true;
+        }
+        assert!(seen.iter().filter(|seen| **seen).count() > 61_000);
+    }
+
+    #[test]
+    fn series_of_one_seed_differ_and_the_seed_is_not_printed() {
+        let seed = CookieSeed::new([0xAB; 32]);
+        assert_ne!(seed.series(1), seed.series(2));
+        assert_eq!(std::format!("{seed:?}"), "CookieSeed(secret)");
+    }
+}
