@@ -11,10 +11,11 @@ use super::gate::{GATE_FLOOR, gate, gate_of, idle_limit};
 use super::header::Stamp;
 use super::kernel::{Attribution, KernelFacts};
 use super::observation::{Counters, Echo, Event, Observation, Reply};
+use super::outstanding::HOLD;
 use super::ramp::Ramp;
 use super::rtt::{RttQuantiles, RttWindow};
 use super::stall::{Channel, Stall, StallSummary, Stalls};
-use super::timeline::Timeline;
+use super::timeline::{Tick, Timeline};
 use super::window::{Action, Input, State};
 use crate::units::{Span, Time};
 
@@ -40,6 +41,8 @@ pub struct Options {
 pub struct Connection {
     cookies: bool,
     timeline: Timeline,
+    /// No deadline passes up to here.
+    quiet_until: Time,
     echoes: Echoes,
     rtt: RttWindow,
     gate: Span,
@@ -61,6 +64,7 @@ impl Connection {
         Connection {
             cookies: options.cookies,
             timeline: Timeline::new(now),
+            quiet_until: Time::ZERO,
             echoes: Echoes::new(seed, options, now),
             rtt: RttWindow::new(now),
             gate: GATE_FLOOR,
@@ -281,8 +285,14 @@ impl Connection {
     /// Brings everything to `host`: the clock, then the deadlines in the order in which they passed.
     fn advance(&mut self, host: Time) -> Time {
         let tick = self.timeline.tick(host);
-        let now = tick.now;
-        if tick.was_suspended && self.state != State::Paused {
+        if tick.now > self.quiet_until {
+            self.pass_deadlines(tick);
+        }
+        tick.now
+    }
+
+    fn pass_deadlines(&mut self, Tick { now, was_suspended }: Tick) {
+        if was_suspended && self.state != State::Paused {
             self.stalls.abandon();
             self.apply(Input::Pause, 0, now);
             self.apply(Input::Resume, 0, now);
@@ -298,7 +308,18 @@ impl Connection {
         if self.state != State::Paused && now.since(self.last_data) > idle_limit(self.gate) {
             self.apply(Input::IdleOver, 0, now);
         }
-        now
+        self.quiet_until = self.next_deadline(now);
+    }
+
+    /// A moment up to which no deadline passes. Data and matches only move deadlines away; what may bring one nearer, a new state or a new gate,
+    /// resets it.
+    fn next_deadline(&self, now: Time) -> Time {
+        let is_open = self.state == State::Open;
+        let gates = [Some(self.last_data), self.echoes.waiting_since()]
+            .map(|since| Some(since.filter(|_| is_open)? + self.gate));
+        let idle = self.last_data + idle_limit(self.gate);
+        let rest = [self.echoes.expires_after(), Some(idle).filter(|idle| *idle > now), Some(now + HOLD)];
+        gates.into_iter().chain(rest).flatten().min().unwrap_or(now)
     }
 
     fn pass_gates(&mut self, now: Time) {
@@ -314,7 +335,10 @@ impl Connection {
 
     fn apply(&mut self, input: Input, bytes: u64, now: Time) {
         let (next, action) = self.state.on(input);
-        self.state = next;
+        if next != self.state {
+            self.state = next;
+            self.quiet_until = Time::ZERO;
+        }
         match action {
             Action::None => {}
             Action::BeginRound => self.ramp.begin(now, bytes),
@@ -375,8 +399,7 @@ impl Connection {
     }
 
     fn refresh(&mut self, now: Time) {
-        let before = self.rtt.latest();
-        if self.rtt.quantiles(now) != before {
+        if self.rtt.refresh(now) {
             self.set_gate();
         }
     }
@@ -387,5 +410,6 @@ impl Connection {
             Some(kernel) if !self.cookies => gate_of(kernel.rtt),
             _ => gate(self.rtt.latest()),
         };
+        self.quiet_until = Time::ZERO;
     }
 }

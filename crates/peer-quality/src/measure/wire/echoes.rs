@@ -8,7 +8,7 @@ use super::cookie::{CookieSeed, Mint};
 use super::guessing::Guessing;
 use super::header::Stamp;
 use super::observation::{Counters, Echo, Reply};
-use super::outstanding::{Outstanding, Settled};
+use super::outstanding::{HOLD, Outstanding, Settled};
 use crate::units::{Span, Time};
 
 /// Cookies of one connection, both ways.
@@ -135,6 +135,11 @@ impl Echoes {
     /// Since when a match is waited for; none while no cookie is outstanding.
     pub(super) fn waiting_since(&self) -> Option<Time> {
         (!self.outstanding.is_empty()).then_some(self.clock)
+    }
+
+    /// When the next cookie is forgotten.
+    pub(super) fn expires_after(&self) -> Option<Time> {
+        self.outstanding.oldest().map(|sent| sent + HOLD)
     }
 
     pub(super) fn outstanding(&self) -> usize {

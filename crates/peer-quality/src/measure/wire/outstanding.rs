@@ -1,10 +1,11 @@
-//! Cookies sent and not yet echoed: a ring in send order, and an index from cookie to ring slot (MEAS-1, MEAS-2).
+//! Cookies sent and not yet echoed: a ring in send order, and hash chains from cookie to place (MEAS-1, MEAS-2).
 //!
-//! The one idea: the peer receives in order, so an echo of one cookie settles it and every older one. All removal is from the old end of the
-//! ring; the index only has to find how far. Each cookie enters and leaves once, so a match costs O(1) amortised.
+//! The one idea: the peer receives in order, so an echo of one cookie settles it and every older one. All removal is from the old end of the ring, by moving one
+//! number; nothing is taken out of the chains, since an entry is dead as soon as its sequence number lies outside the ring, as in the window of an
+//! LZ77 compressor. Adding, finding and settling any number are O(1).
 //!
-//! Bounds: at most [`MAX_OUTSTANDING`] cookies, the oldest leaves first; ten bytes each and four for the index, in a power of two that grows
-//! with need and falls back once all are gone. The index hashes a cookie by its low bits: cookies are uniform by construction.
+//! Bounds: at most [`MAX_OUTSTANDING`] cookies, the oldest leaves first; 14 bytes each, in a power of two that grows with need and falls back once all are
+//! gone. Chains hash a cookie by its low bits: cookies are uniform by construction.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -33,16 +34,36 @@ pub(super) struct Settled {
     pub(super) is_prompt: bool,
 }
 
-/// The cookies of one connection.
+/// The cookies of one connection. Sequence numbers wrap; an entry's slot is its number modulo the capacity.
 #[derive(Clone, Debug)]
 pub(super) struct Outstanding {
-    cookies: Vec<u16>,
+    ring: Vec<Entry>,
+    /// By the low bits of a cookie, the number of the newest entry with them; meaningless where that is not live.
+    newest: Vec<u16>,
+    oldest: u16,
+    len: u16,
+}
+
+/// Twelve bytes: the time is cut in two halves so that it needs no alignment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    cookie: u16,
+    /// The number of the entry before it in its chain.
+    older: u16,
     /// Microseconds shifted left by one; the low bit says that the answer may come whenever.
-    sent: Vec<u64>,
-    /// Ring slot plus one, 0 where free; twice as long as the ring.
-    index: Vec<u16>,
-    head: usize,
-    len: usize,
+    sent: [u32; 2],
+}
+
+const _: () = assert!(size_of::<Entry>() == 12 && MAX_OUTSTANDING < u16::MAX as usize / 2);
+
+impl Entry {
+    fn word(self) -> u64 {
+        u64::from(self.sent[1]) << 32 | u64::from(self.sent[0])
+    }
+
+    fn sent(self) -> Time {
+        Time::from_micros(self.word() >> 1)
+    }
 }
 
 impl Outstanding {
@@ -51,17 +72,11 @@ impl Outstanding {
     }
 
     fn with_capacity(capacity: usize) -> Self {
-        Outstanding {
-            cookies: vec![0; capacity],
-            sent: vec![0; capacity],
-            index: vec![0; 2 * capacity],
-            head: 0,
-            len: 0,
-        }
+        Outstanding { ring: vec![Entry::default(); capacity], newest: vec![0; capacity], oldest: 0, len: 0 }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        usize::from(self.len)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -70,119 +85,109 @@ impl Outstanding {
 
     /// Heap bytes held.
     pub(super) fn heap_bytes(&self) -> usize {
-        2 * self.cookies.capacity() + 8 * self.sent.capacity() + 2 * self.index.capacity()
+        size_of::<Entry>() * self.ring.capacity() + 2 * self.newest.capacity()
     }
 
     pub(super) fn contains(&self, cookie: u16) -> bool {
         self.find(cookie).is_some()
     }
 
+    /// When the oldest was sent.
+    pub(super) fn oldest(&self) -> Option<Time> {
+        (self.len > 0).then(|| self.entry(self.oldest).sent())
+    }
+
     /// Adds a cookie that is not in it. At the bound the oldest leaves and is returned.
     pub(super) fn push(&mut self, cookie: u16, sent: Time, is_prompt: bool) -> Option<u16> {
-        let evicted = if self.len == MAX_OUTSTANDING { self.pop() } else { None };
-        if self.len == self.cookies.len() {
+        let evicted = if self.len() == MAX_OUTSTANDING { self.pop() } else { None };
+        if self.len() == self.ring.len() {
             self.grow();
         }
-        self.place(cookie, sent.as_micros() << 1 | u64::from(!is_prompt));
+        let word = sent.as_micros() << 1 | u64::from(!is_prompt);
+        self.place(Entry { cookie, older: 0, sent: [word as u32, (word >> 32) as u32] });
         evicted
     }
 
     /// Notes that the newest cookie, if it is `cookie`, was also sent with something that is answered at once.
     pub(super) fn mark_prompt(&mut self, cookie: u16) {
         let Some(last) = self.len.checked_sub(1) else { return };
-        let slot = (self.head + last) & self.ring_mask();
-        if self.cookies[slot] == cookie {
-            self.sent[slot] &= !1;
+        let slot = self.slot(self.oldest.wrapping_add(last));
+        if self.ring[slot].cookie == cookie {
+            self.ring[slot].sent[0] &= !1;
         }
     }
 
     /// Settles `cookie` and drops every older one; none where it is not outstanding.
     pub(super) fn settle(&mut self, cookie: u16) -> Option<Settled> {
-        let slot = self.find(cookie)?;
-        let word = self.sent[slot];
-        let older = (slot.wrapping_sub(self.head)) & self.ring_mask();
-        for _ in 0..=older {
-            self.pop();
-        }
-        Some(Settled { sent: Time::from_micros(word >> 1), is_prompt: word & 1 == 0 })
+        let number = self.find(cookie)?;
+        let entry = self.entry(number);
+        self.drop_oldest(number.wrapping_sub(self.oldest) + 1);
+        Some(Settled { sent: entry.sent(), is_prompt: entry.sent[0] & 1 == 0 })
     }
 
     /// Forgets the oldest cookie if it was sent more than [`HOLD`] ago, and returns it.
     pub(super) fn expire(&mut self, now: Time) -> Option<u16> {
-        let is_due = self.len > 0 && now.since(Time::from_micros(self.sent[self.head] >> 1)) > HOLD;
+        let is_due = self.oldest().is_some_and(|sent| now.since(sent) > HOLD);
         if is_due { self.pop() } else { None }
     }
 
-    fn ring_mask(&self) -> usize {
-        self.cookies.len() - 1
+    fn slot(&self, number: u16) -> usize {
+        usize::from(number) & (self.ring.len() - 1)
     }
 
-    fn find_entry(&self, cookie: u16) -> Option<(usize, usize)> {
-        let mask = self.index.len() - 1;
-        let mut at = usize::from(cookie) & mask;
+    fn entry(&self, number: u16) -> Entry {
+        self.ring[self.slot(number)]
+    }
+
+    fn chain(&self, cookie: u16) -> usize {
+        usize::from(cookie) & (self.newest.len() - 1)
+    }
+
+    /// The number of a cookie.
+    fn find(&self, cookie: u16) -> Option<u16> {
+        let mut number = self.newest[self.chain(cookie)];
+        // Places counted from the old end. A link that is dead may, after a wrap, seem live and lead into another chain; places that only fall end that
+        // walk, and it finds nothing, since whatever is live in the right chain comes before any dead link.
+        let mut below = self.len;
         loop {
-            let slot = usize::from(self.index[at]).checked_sub(1)?;
-            if self.cookies[slot] == cookie {
-                return Some((at, slot));
+            let place = number.wrapping_sub(self.oldest);
+            if place >= below {
+                return None;
             }
-            at = (at + 1) & mask;
+            let entry = self.entry(number);
+            if entry.cookie == cookie {
+                return Some(number);
+            }
+            (below, number) = (place, entry.older);
         }
     }
 
-    fn find(&self, cookie: u16) -> Option<usize> {
-        self.find_entry(cookie).map(|(_, slot)| slot)
-    }
-
-    fn place(&mut self, cookie: u16, word: u64) {
-        let slot = (self.head + self.len) & self.ring_mask();
-        self.cookies[slot] = cookie;
-        self.sent[slot] = word;
+    fn place(&mut self, entry: Entry) {
+        let number = self.oldest.wrapping_add(self.len);
+        let (slot, chain) = (self.slot(number), self.chain(entry.cookie));
+        self.ring[slot] = Entry { older: self.newest[chain], ..entry };
+        self.newest[chain] = number;
         self.len += 1;
-        let mask = self.index.len() - 1;
-        let mut at = usize::from(cookie) & mask;
-        while self.index[at] != 0 {
-            at = (at + 1) & mask;
-        }
-        self.index[at] = slot as u16 + 1;
     }
 
     fn pop(&mut self) -> Option<u16> {
-        if self.len == 0 {
-            return None;
-        }
-        let cookie = self.cookies[self.head];
-        if let Some((at, _)) = self.find_entry(cookie) {
-            self.unindex(at);
-        }
-        self.head = (self.head + 1) & self.ring_mask();
-        self.len -= 1;
-        if self.len == 0 && self.cookies.len() > KEPT {
-            *self = Self::new();
-        }
+        let cookie = (self.len > 0).then(|| self.entry(self.oldest).cookie)?;
+        self.drop_oldest(1);
         Some(cookie)
     }
 
-    /// Frees an entry of the index and moves up those that had to step over it.
-    fn unindex(&mut self, at: usize) {
-        let mask = self.index.len() - 1;
-        let (mut hole, mut next) = (at, at);
-        loop {
-            next = (next + 1) & mask;
-            let Some(slot) = usize::from(self.index[next]).checked_sub(1) else { break };
-            let home = usize::from(self.cookies[slot]) & mask;
-            if next.wrapping_sub(home) & mask >= next.wrapping_sub(hole) & mask {
-                self.index[hole] = self.index[next];
-                hole = next;
-            }
+    fn drop_oldest(&mut self, count: u16) {
+        self.oldest = self.oldest.wrapping_add(count);
+        self.len -= count;
+        if self.len == 0 && self.ring.len() > KEPT {
+            *self = Self::new();
         }
-        self.index[hole] = 0;
     }
 
     fn grow(&mut self) {
-        let mut larger = Self::with_capacity(2 * self.cookies.len());
+        let mut larger = Self::with_capacity(2 * self.ring.len());
         for nth in 0..self.len {
-            let slot = (self.head + nth) & self.ring_mask();
-            larger.place(self.cookies[slot], self.sent[slot]);
+            larger.place(self.entry(self.oldest.wrapping_add(nth)));
         }
         *self = larger;
     }
@@ -222,9 +227,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_a_list(ops in prop::collection::vec((0u8..4, 1u16..600), 0..2000)) {
-            // Cookies below 600 in an index of 128 and more: long probe runs and wrap-around.
+        fn it_agrees_with_a_list(start in any::<u16>(), ops in prop::collection::vec((0u8..4, 1u16..600), 0..2000)) {
+            // Cookies below 600 in 64 chains and more, from any sequence number: long chains and wrap-around.
             let (mut outstanding, mut list) = (Outstanding::new(), Vec::new());
+            outstanding.oldest = start;
             for (clock, (op, cookie)) in ops.into_iter().enumerate() {
                 let found = list.iter().position(|(listed, _)| *listed == cookie);
                 prop_assert_eq!(outstanding.contains(cookie), found.is_some());

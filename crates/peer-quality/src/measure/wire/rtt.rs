@@ -119,17 +119,18 @@ impl RttWindow {
         self.open_high = self.open_high.max(at);
     }
 
-    /// The quantiles, recomputed at most once a second, and whenever the samples doubled since (which makes the first ones count at once).
-    pub(super) fn quantiles(&mut self, now: Time) -> Option<RttQuantiles> {
+    /// Recomputes the quantiles, at most once a second and whenever the samples doubled since (which makes the first ones count at once).
+    /// True when it did.
+    pub(super) fn refresh(&mut self, now: Time) -> bool {
         let second = second(now);
         let known = self.cached.map_or(0, |quantiles| quantiles.samples);
         if second == self.cached_in && self.samples < known.saturating_mul(2).max(1) {
-            return self.cached;
+            return false;
         }
         self.turn(second);
         self.cached_in = second;
         self.cached = self.read();
-        self.cached
+        true
     }
 
     /// The quantiles as last computed.
@@ -252,6 +253,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::vec::Vec;
+
+    impl RttWindow {
+        fn quantiles(&mut self, now: Time) -> Option<RttQuantiles> {
+            self.refresh(now);
+            self.latest()
+        }
+    }
 
     fn millis(millis: u64) -> Span {
         Span::from_millis(millis)
