@@ -34,11 +34,12 @@ fn run(pairs: u64, step_us: u64) {
     for nth in 0..pairs {
         let now = Time::from_micros(nth * step_us);
         sent[(nth % 1024) as usize] = c.on_egress(Reply::Prompt, now).send;
-        // An echo of what was sent a round trip ago, with jitter of up to three pairs.
-        let age = in_flight + nth * 7919 % 3;
-        let echo = nth.checked_sub(age).map_or(0, |at| sent[(at % 1024) as usize]);
-        black_box(c.on_ingress(black_box(Stamp { send: nth as u16, echo }), 12_288, now));
+        // The echo of what was sent a round trip ago, with some jitter of its arrival.
+        let echo = nth.checked_sub(in_flight).map_or(0, |at| sent[(at % 1024) as usize]);
+        let arrival = Time::from_micros(nth * step_us + (nth & 3) * (step_us >> 3));
+        black_box(c.on_ingress(black_box(Stamp { send: nth as u16, echo }), 12_288, arrival));
     }
+    assert!(!c.is_guessing() && c.live_burst().is_some(), "the steady state of an honest peer");
     black_box(c.poll_event());
 }
 

@@ -6,7 +6,7 @@
 //! Σsize is the coverage, the only measure of trust; the variance is an error bar and never trust, because a metronomic pacer makes it as small as
 //! it likes.
 
-use crate::units::{Bytes, Slowness, Time};
+use crate::units::{Bytes, Slowness, Span, Time};
 
 /// Closed bursts added up: the evidence that estimation takes in.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -37,7 +37,7 @@ impl Burst {
 /// Sums of one or more bursts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sums {
-    gap: f64,
+    gap: Span,
     bytes: u64,
     gaps: u32,
     /// Σ gap²/size, s²/B.
@@ -45,18 +45,22 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, gap: f64, bytes: u64) {
-        self.gap += gap;
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.gaps = self.gaps.saturating_add(1);
-        self.squares += gap * gap / bytes as f64;
+    fn add(&mut self, gap: Span, bytes: u64) {
+        // A gap is at most a gate and bytes are those of one read, so the shorter conversion from a signed number is exact.
+        let gap_s = gap.as_micros() as i64 as f64 * 1e-6;
+        self.squares += gap_s * gap_s / bytes as i64 as f64;
+        self.count(gap, bytes, 1);
     }
 
     pub(super) fn merge(&mut self, other: &Sums) {
-        self.gap += other.gap;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.gaps = self.gaps.saturating_add(other.gaps);
         self.squares += other.squares;
+        self.count(other.gap, other.bytes, other.gaps);
+    }
+
+    fn count(&mut self, gap: Span, bytes: u64, gaps: u32) {
+        self.gap = Span::from_micros(self.gap.as_micros().saturating_add(gap.as_micros()));
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.gaps = self.gaps.saturating_add(gaps);
     }
 
     /// The burst, if any gap was counted.
@@ -65,10 +69,11 @@ impl Sums {
             return None;
         }
         let (bytes, n) = (self.bytes as f64, f64::from(self.gaps));
-        let slowness = self.gap / bytes;
+        let gap = self.gap.as_secs_f64();
+        let slowness = gap / bytes;
         let spread = (self.squares / bytes - slowness * slowness).max(0.0);
         let residual_variance = if self.gaps > 1 { spread * n / (n - 1.0) } else { 0.0 };
-        Some(Burst { gap: self.gap, bytes: Bytes::new(self.bytes), gaps: self.gaps, residual_variance })
+        Some(Burst { gap, bytes: Bytes::new(self.bytes), gaps: self.gaps, residual_variance })
     }
 }
 
@@ -77,8 +82,8 @@ impl Sums {
 pub(super) struct Accumulator {
     sums: Sums,
     read_at: Time,
-    /// Gap before the latest read, seconds; none for the one that opened the window.
-    read_gap: Option<f64>,
+    /// Gap before the latest read; none for the one that opened the window.
+    read_gap: Option<Span>,
     read_bytes: u64,
 }
 
@@ -89,13 +94,14 @@ impl Accumulator {
     }
 
     /// One more SDU.
+    #[inline]
     pub(super) fn extend(&mut self, now: Time, bytes: u64) {
         if now == self.read_at {
             self.read_bytes = self.read_bytes.saturating_add(bytes);
             return;
         }
         self.flush();
-        self.read_gap = Some(now.since(self.read_at).as_secs_f64());
+        self.read_gap = Some(now.since(self.read_at));
         self.read_at = now;
         self.read_bytes = bytes;
     }

@@ -39,20 +39,36 @@ impl fmt::Debug for CookieSeed {
 
 /// The generator of one connection.
 #[derive(Clone, Debug)]
-pub(super) struct Mint(ChaCha8Rng);
+pub(super) struct Mint {
+    rng: ChaCha8Rng,
+    /// The other half of the word last drawn; 0 where it is used up.
+    spare: u16,
+}
 
 impl Mint {
     pub(super) fn new(seed: CookieSeed) -> Self {
-        Mint(ChaCha8Rng::from_seed(seed.0))
+        Mint { rng: ChaCha8Rng::from_seed(seed.0), spare: 0 }
     }
 
     /// A cookie, never 0, for which `is_taken` is false. Ends because fewer than one value in fifteen can be taken.
+    #[inline]
     pub(super) fn draw(&mut self, is_taken: impl Fn(u16) -> bool) -> u16 {
         loop {
-            let cookie = self.0.next_u32() as u16;
+            let cookie = self.half_word();
             if cookie != 0 && !is_taken(cookie) {
                 return cookie;
             }
+        }
+    }
+
+    fn half_word(&mut self) -> u16 {
+        match core::mem::take(&mut self.spare) {
+            0 => {
+                let word = self.rng.next_u32();
+                self.spare = (word >> 16) as u16;
+                word as u16
+            }
+            spare => spare,
         }
     }
 }

@@ -53,6 +53,7 @@ impl Echoes {
     }
 
     /// The cookies of an outgoing SDU.
+    #[inline]
     pub(super) fn stamp(&mut self, reply: Reply, now: Time) -> Stamp {
         let (cookie, minted) = self.minted;
         let is_prompt = reply == Reply::Prompt;
@@ -79,6 +80,7 @@ impl Echoes {
     }
 
     /// Judges the cookies of an incoming SDU.
+    #[inline]
     pub(super) fn receive(&mut self, stamp: Stamp, is_paused: bool, now: Time) -> Echo {
         if stamp.send != 0 {
             self.freshest = stamp.send;

@@ -25,13 +25,15 @@ pub(super) struct Guessing {
 impl Guessing {
     /// Counts one SDU; true when this one makes the peer a guesser and the block before did not.
     pub(super) fn count(&mut self, is_unknown: bool) -> bool {
-        let was_active = self.is_active();
         if self.sdus == BLOCK_SDUS {
             *self = Guessing { was_reported: self.unknown > UNKNOWN_MAX, ..Guessing::default() };
         }
         self.sdus += 1;
-        self.unknown += u32::from(is_unknown);
-        self.is_active() && !was_active
+        if !is_unknown {
+            return false;
+        }
+        self.unknown += 1;
+        self.unknown == UNKNOWN_MAX + 1 && !self.was_reported
     }
 
     /// Whether the running block or the one before it held too many unknown echoes.

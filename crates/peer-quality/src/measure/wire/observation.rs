@@ -60,8 +60,6 @@ pub enum Event {
 /// Totals since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// SDUs read.
-    pub sdus: u64,
     /// Echoes by [`Echo::Absent`].
     pub absent: u64,
     /// Echoes by [`Echo::Matched`]: samples of the distribution.
@@ -85,6 +83,12 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// SDUs read: each has one verdict.
+    pub fn sdus(&self) -> u64 {
+        let matches = self.matched + self.unsampled + self.too_early + self.disbelieved;
+        matches + self.absent + self.repeated + self.forgotten + self.unknown
+    }
+
     pub(super) fn count(&mut self, echo: Echo) {
         let counter = match echo {
             Echo::Absent => &mut self.absent,
@@ -97,6 +101,5 @@ impl Counters {
             Echo::Unknown => &mut self.unknown,
         };
         *counter += 1;
-        self.sdus += 1;
     }
 }

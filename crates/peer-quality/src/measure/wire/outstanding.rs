@@ -88,6 +88,7 @@ impl Outstanding {
         size_of::<Entry>() * self.ring.capacity() + 2 * self.newest.capacity()
     }
 
+    #[inline]
     pub(super) fn contains(&self, cookie: u16) -> bool {
         self.find(cookie).is_some()
     }
@@ -98,8 +99,10 @@ impl Outstanding {
     }
 
     /// Adds a cookie that is not in it. At the bound the oldest leaves and is returned.
+    #[inline]
     pub(super) fn push(&mut self, cookie: u16, sent: Time, is_prompt: bool) -> Option<u16> {
-        let evicted = if self.len() == MAX_OUTSTANDING { self.pop() } else { None };
+        let is_full = self.len() == MAX_OUTSTANDING;
+        let evicted = if is_full { self.pop() } else { None };
         if self.len() == self.ring.len() {
             self.grow();
         }
@@ -118,6 +121,7 @@ impl Outstanding {
     }
 
     /// Settles `cookie` and drops every older one; none where it is not outstanding.
+    #[inline]
     pub(super) fn settle(&mut self, cookie: u16) -> Option<Settled> {
         let number = self.find(cookie)?;
         let entry = self.entry(number);
@@ -180,10 +184,16 @@ impl Outstanding {
         self.oldest = self.oldest.wrapping_add(count);
         self.len -= count;
         if self.len == 0 && self.ring.len() > KEPT {
-            *self = Self::new();
+            self.give_back();
         }
     }
 
+    #[cold]
+    fn give_back(&mut self) {
+        *self = Self::new();
+    }
+
+    #[cold]
     fn grow(&mut self) {
         let mut larger = Self::with_capacity(2 * self.ring.len());
         for nth in 0..self.len {

@@ -1,9 +1,9 @@
 //! The distribution of round trips over the last 60 seconds, in steps of one second (MEAS-4).
 //!
 //! The one idea: one histogram of the whole window is kept up to date, and each second remembers, as (bucket, count) pairs, what to take out of it again. Reading
-//! a quantile is one pass over the histogram, with nothing to merge; it happens at most once a second.
+//! a quantile walks the octaves and then one octave's buckets, with nothing to merge; it happens at most once a second.
 //!
-//! Buckets are log-linear: every power of two of microseconds is cut into 64. The value reported is a bucket's middle, so it is within
+//! Buckets are log-linear: every octave of microseconds is cut into 64. The value reported is a bucket's middle, so it is within
 //! 1/128 (0.8 %) of the exact quantile, or exact below 128 µs. This is written here because published sketches fall short of one need or another:
 //! `no_std`, the same result on every platform (no floating logarithm), and 60 of them in less than 24 KiB.
 //!
@@ -11,7 +11,6 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec;
 
 use crate::units::{Span, Time};
 
@@ -31,11 +30,13 @@ const SUB_BITS: u32 = 6;
 /// Longer than any cookie waits.
 const LONGEST_US: u64 = (1 << 25) - 1;
 const BUCKETS: usize = bucket(LONGEST_US) + 1;
+const PER_OCTAVE: usize = 1 << SUB_BITS;
+const OCTAVES: usize = BUCKETS / PER_OCTAVE;
 /// (bucket, count) pairs kept for all seconds together: 51 buckets for each of 60, which is a spread of more than a factor of two within every second.
 const PAIRS_MAX: usize = 3072;
 const PAIRS_INITIAL: usize = 64;
 
-const _: () = assert!(super::outstanding::HOLD.as_micros() < LONGEST_US && BUCKETS < PAIRS_MAX);
+const _: () = assert!(super::outstanding::HOLD.as_micros() < LONGEST_US && BUCKETS < PAIRS_MAX && OCTAVES <= 32);
 
 /// Bucket of a round trip in microseconds.
 const fn bucket(us: u64) -> usize {
@@ -49,12 +50,11 @@ const fn bucket(us: u64) -> usize {
 
 /// Middle of a bucket.
 const fn middle(bucket: usize) -> Span {
-    let per_octave = 1 << SUB_BITS;
-    if bucket < 2 * per_octave {
+    if bucket < 2 * PER_OCTAVE {
         return Span::from_micros(bucket as u64);
     }
-    let shift = bucket / per_octave - 1;
-    let low = ((bucket % per_octave + per_octave) << shift) as u64;
+    let shift = bucket / PER_OCTAVE - 1;
+    let low = ((bucket % PER_OCTAVE + PER_OCTAVE) << shift) as u64;
     Span::from_micros(low + (1 << shift) / 2)
 }
 
@@ -74,61 +74,72 @@ pub struct RttQuantiles {
 /// The window.
 #[derive(Clone, Debug)]
 pub(super) struct RttWindow {
-    counts: Box<[u32]>,
+    counts: Box<[u32; BUCKETS]>,
+    octaves: [u32; OCTAVES],
     samples: u32,
     /// The running second, not yet in pairs.
-    open: Box<[u16]>,
-    open_low: usize,
-    open_high: usize,
+    open: Box<[u16; BUCKETS]>,
+    /// One bit for each octave that the running second touched.
+    open_octaves: u32,
     second: u64,
     pairs: VecDeque<(u16, u16)>,
     /// Pairs of the second s at s mod 60.
     pairs_in: [u16; WINDOW_SECONDS as usize],
     cached: Option<RttQuantiles>,
     cached_in: u64,
+    due_samples: u32,
 }
 
 impl RttWindow {
     pub(super) fn new(now: Time) -> Self {
         RttWindow {
-            counts: vec![0; BUCKETS].into_boxed_slice(),
+            counts: Box::new([0; BUCKETS]),
+            octaves: [0; OCTAVES],
             samples: 0,
-            open: vec![0; BUCKETS].into_boxed_slice(),
-            open_low: BUCKETS,
-            open_high: 0,
+            open: Box::new([0; BUCKETS]),
+            open_octaves: 0,
             second: second(now),
             pairs: VecDeque::with_capacity(PAIRS_INITIAL),
             pairs_in: [0; WINDOW_SECONDS as usize],
             cached: None,
             cached_in: second(now),
+            due_samples: 1,
         }
     }
 
-    /// Adds one round trip. Time must not go back.
-    pub(super) fn record(&mut self, rtt: Span, now: Time) {
-        self.turn(second(now));
+    /// Adds one round trip; true when a [`refresh`](Self::refresh) is due. Time must not go back.
+    #[inline]
+    pub(super) fn record(&mut self, rtt: Span, now: Time) -> bool {
+        let second = second(now);
+        if second != self.second {
+            self.turn(second);
+        }
         let at = bucket(rtt.as_micros());
         // A second that is full in one bucket is full: more of the same says nothing new.
-        if self.open[at] == u16::MAX {
-            return;
+        if self.open[at] != u16::MAX {
+            self.open[at] += 1;
+            self.counts[at] += 1;
+            self.octaves[at / PER_OCTAVE] += 1;
+            self.samples += 1;
+            self.open_octaves |= 1 << (at / PER_OCTAVE);
         }
-        self.open[at] += 1;
-        self.counts[at] += 1;
-        self.samples += 1;
-        self.open_low = self.open_low.min(at);
-        self.open_high = self.open_high.max(at);
+        self.is_due(second)
     }
 
-    /// Recomputes the quantiles, at most once a second and whenever the samples doubled since (which makes the first ones count at once).
-    /// True when it did.
+    /// At most once a second, and whenever the samples doubled since, which makes the first ones count at once.
+    fn is_due(&self, second: u64) -> bool {
+        second != self.cached_in || self.samples >= self.due_samples
+    }
+
+    /// Recomputes the quantiles if that is due; true when it did.
     pub(super) fn refresh(&mut self, now: Time) -> bool {
         let second = second(now);
-        let known = self.cached.map_or(0, |quantiles| quantiles.samples);
-        if second == self.cached_in && self.samples < known.saturating_mul(2).max(1) {
+        if !self.is_due(second) {
             return false;
         }
         self.turn(second);
         self.cached_in = second;
+        self.due_samples = self.samples.saturating_mul(2).max(1);
         self.cached = self.read();
         true
     }
@@ -141,16 +152,7 @@ impl RttWindow {
     /// The quantile `q` of the window as of `now`, by nearest rank; none without samples. Values of `q` outside 0 to 1 are clamped.
     pub(super) fn quantile(&mut self, q: f64, now: Time) -> Option<Span> {
         self.turn(second(now));
-        let rank = self.rank(q);
-        let mut seen = 0;
-        self.counts
-            .iter()
-            .position(|count| {
-                seen += count;
-                seen >= rank
-            })
-            .filter(|_| self.samples > 0)
-            .map(middle)
+        (self.samples > 0).then(|| self.ranked(q))
     }
 
     /// Heap bytes held.
@@ -158,33 +160,26 @@ impl RttWindow {
         4 * self.counts.len() + 2 * self.open.len() + 4 * self.pairs.capacity()
     }
 
-    fn rank(&self, q: f64) -> u32 {
+    /// Middle of the bucket that holds the quantile `q`; there are samples.
+    fn ranked(&self, q: f64) -> Span {
         let q = if q.is_nan() { 0.5 } else { q.clamp(0.0, 1.0) };
-        (libm::ceil(q * f64::from(self.samples)) as u32).max(1)
+        let mut rank = (libm::ceil(q * f64::from(self.samples)) as u32).max(1);
+        let number = passing(&self.octaves, &mut rank);
+        let within = passing(&self.counts[octave(number)], &mut rank);
+        middle(octave(number).start + within)
     }
 
     fn read(&self) -> Option<RttQuantiles> {
-        if self.samples == 0 {
-            return None;
-        }
-        let ranks = [self.rank(0.5), self.rank(HIGH), self.rank(TAIL)];
-        let mut found = [Span::ZERO; 3];
-        let (mut next, mut seen) = (0, 0);
-        for (at, count) in self.counts.iter().enumerate() {
-            seen += count;
-            while next < ranks.len() && seen >= ranks[next] {
-                found[next] = middle(at);
-                next += 1;
-            }
-            if next == ranks.len() {
-                break;
-            }
-        }
-        let [median, high, tail] = found;
-        Some(RttQuantiles { median, high, tail, samples: self.samples })
+        (self.samples > 0).then(|| RttQuantiles {
+            median: self.ranked(0.5),
+            high: self.ranked(HIGH),
+            tail: self.ranked(TAIL),
+            samples: self.samples,
+        })
     }
 
     /// Moves the window to `to`.
+    #[cold]
     fn turn(&mut self, to: u64) {
         if to == self.second {
             return;
@@ -200,25 +195,25 @@ impl RttWindow {
 
     /// Turns the running second into pairs.
     fn seal(&mut self) {
-        if self.open_low > self.open_high {
+        let touched = core::mem::take(&mut self.open_octaves);
+        if touched == 0 {
             return;
         }
-        let touched = self.open_low..=self.open_high;
-        let distinct = self.open[touched.clone()].iter().filter(|count| **count > 0).count();
+        let buckets = || (0..OCTAVES).filter(|octave| touched >> octave & 1 == 1).flat_map(octave);
+        let distinct = buckets().filter(|at| self.open[*at] > 0).count();
         let mut oldest = self.second + 1;
         while self.pairs.len() + distinct > PAIRS_MAX {
             self.drop_second(oldest);
             oldest += 1;
         }
         self.make_room(distinct);
-        for at in touched {
+        for at in buckets() {
             let count = core::mem::take(&mut self.open[at]);
             if count > 0 {
                 self.pairs.push_back((at as u16, count));
             }
         }
         self.pairs_in[slot(self.second)] = distinct as u16;
-        (self.open_low, self.open_high) = (BUCKETS, 0);
     }
 
     fn make_room(&mut self, more: usize) {
@@ -234,10 +229,27 @@ impl RttWindow {
         for _ in 0..core::mem::take(&mut self.pairs_in[slot(second)]) {
             if let Some((at, count)) = self.pairs.pop_front() {
                 self.counts[usize::from(at)] -= u32::from(count);
+                self.octaves[usize::from(at) / PER_OCTAVE] -= u32::from(count);
                 self.samples -= u32::from(count);
             }
         }
     }
+}
+
+/// Buckets of one octave.
+fn octave(number: usize) -> core::ops::Range<usize> {
+    number * PER_OCTAVE..(number + 1) * PER_OCTAVE
+}
+
+/// The place at which the running sum of `counts` reaches `rank`, which is reduced by what lies before it.
+fn passing(counts: &[u32], rank: &mut u32) -> usize {
+    for (at, count) in counts.iter().enumerate() {
+        if *rank <= *count {
+            return at;
+        }
+        *rank -= count;
+    }
+    counts.len() - 1
 }
 
 const fn second(now: Time) -> u64 {

@@ -116,6 +116,25 @@ impl State {
     }
 }
 
+/// [`State::on`] worked out for every pair, since it is consulted for each SDU.
+const TRANSITIONS: [[(State, Action); Input::ALL.len()]; State::ALL.len()] = {
+    let mut table = [[(State::Cold, Action::None); Input::ALL.len()]; State::ALL.len()];
+    let mut pair = 0;
+    while pair < State::ALL.len() * Input::ALL.len() {
+        let (state, input) = (State::ALL[pair / Input::ALL.len()], Input::ALL[pair % Input::ALL.len()]);
+        table[state as usize][input as usize] = state.on(input);
+        pair += 1;
+    }
+    table
+};
+
+impl State {
+    /// [`on`](Self::on) by table.
+    pub(super) fn look_up(self, input: Input) -> (State, Action) {
+        TRANSITIONS[self as usize][input as usize]
+    }
+}
+
 impl Input {
     /// All inputs, in the order of the table.
     pub const ALL: [Input; 10] = [
@@ -167,6 +186,15 @@ mod tests {
     fn the_table_is_the_one_on_paper() {
         // After a change that is meant, copy the left side into the file.
         assert_eq!(Table.to_string(), include_str!("window.txt"), "\n{Table}");
+    }
+
+    #[test]
+    fn the_table_in_memory_is_the_function() {
+        for state in State::ALL {
+            for input in Input::ALL {
+                assert_eq!(state.look_up(input), state.on(input));
+            }
+        }
     }
 
     #[test]
