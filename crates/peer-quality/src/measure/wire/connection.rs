@@ -318,12 +318,21 @@ impl Connection {
     /// A moment up to which no deadline passes. Data and matches only move deadlines away; what may bring one nearer, a new state or a new gate,
     /// resets it.
     fn next_deadline(&self, now: Time) -> Time {
-        let is_open = self.state == State::Open;
-        let gates = [Some(self.last_data), self.echoes.waiting_since()]
-            .map(|since| Some(since.filter(|_| is_open)? + self.gate));
+        let mut until = now + HOLD;
+        if let Some(expiry) = self.echoes.expires_after() {
+            until = until.min(expiry);
+        }
         let idle = self.last_data + idle_limit(self.gate);
-        let rest = [self.echoes.expires_after(), Some(idle).filter(|idle| *idle > now), Some(now + HOLD)];
-        gates.into_iter().chain(rest).flatten().min().unwrap_or(now)
+        if idle > now {
+            until = until.min(idle);
+        }
+        if self.state == State::Open {
+            until = until.min(self.last_data + self.gate);
+            if let Some(since) = self.echoes.waiting_since() {
+                until = until.min(since + self.gate);
+            }
+        }
+        until
     }
 
     fn pass_gates(&mut self, now: Time) {

@@ -65,6 +65,7 @@ impl Echoes {
         Stamp { send: self.minted.0, echo: self.freshest }
     }
 
+    #[inline]
     fn add(&mut self, is_prompt: bool, now: Time) {
         // What the peer may still repeat must not be taken for the echo of something new.
         let (matched, forgotten, outstanding) = (self.matched, self.forgotten, &self.outstanding);
@@ -99,7 +100,9 @@ impl Echoes {
         if let Echo::Matched(_) | Echo::Unsampled(_) = echo {
             self.clock = now;
         }
-        self.is_guesser_news |= self.guessing.count(echo == Echo::Unknown);
+        if self.guessing.count(echo == Echo::Unknown) {
+            self.is_guesser_news = true;
+        }
         self.counters.count(echo);
         echo
     }

@@ -54,7 +54,8 @@ struct Entry {
     sent: [u32; 2],
 }
 
-const _: () = assert!(size_of::<Entry>() == 12 && MAX_OUTSTANDING < u16::MAX as usize / 2);
+const _: () =
+    assert!(MAX_OUTSTANDING.is_power_of_two() && size_of::<Entry>() == 12 && MAX_OUTSTANDING < u16::MAX as usize / 2);
 
 impl Entry {
     fn word(self) -> u64 {
@@ -101,11 +102,7 @@ impl Outstanding {
     /// Adds a cookie that is not in it. At the bound the oldest leaves and is returned.
     #[inline]
     pub(super) fn push(&mut self, cookie: u16, sent: Time, is_prompt: bool) -> Option<u16> {
-        let is_full = self.len() == MAX_OUTSTANDING;
-        let evicted = if is_full { self.pop() } else { None };
-        if self.len() == self.ring.len() {
-            self.grow();
-        }
+        let evicted = if self.len() == self.ring.len() { self.make_room() } else { None };
         let word = sent.as_micros() << 1 | u64::from(!is_prompt);
         self.place(Entry { cookie, older: 0, sent: [word as u32, (word >> 32) as u32] });
         evicted
@@ -193,13 +190,18 @@ impl Outstanding {
         *self = Self::new();
     }
 
+    /// Room for one more; what had to leave for it.
     #[cold]
-    fn grow(&mut self) {
+    fn make_room(&mut self) -> Option<u16> {
+        if self.len() == MAX_OUTSTANDING {
+            return self.pop();
+        }
         let mut larger = Self::with_capacity(2 * self.ring.len());
         for nth in 0..self.len {
             larger.place(self.entry(self.oldest.wrapping_add(nth)));
         }
         *self = larger;
+        None
     }
 }
 

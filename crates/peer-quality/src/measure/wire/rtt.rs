@@ -81,6 +81,8 @@ pub(super) struct RttWindow {
     open: Box<[u16; BUCKETS]>,
     /// One bit for each octave that the running second touched.
     open_octaves: u32,
+    /// Buckets that it touched.
+    open_distinct: u16,
     second: u64,
     pairs: VecDeque<(u16, u16)>,
     /// Pairs of the second s at s mod 60.
@@ -98,6 +100,7 @@ impl RttWindow {
             samples: 0,
             open: Box::new([0; BUCKETS]),
             open_octaves: 0,
+            open_distinct: 0,
             second: second(now),
             pairs: VecDeque::with_capacity(PAIRS_INITIAL),
             pairs_in: [0; WINDOW_SECONDS as usize],
@@ -117,6 +120,7 @@ impl RttWindow {
         let at = bucket(rtt.as_micros());
         // A second that is full in one bucket is full: more of the same says nothing new.
         if self.open[at] != u16::MAX {
+            self.open_distinct += u16::from(self.open[at] == 0);
             self.open[at] += 1;
             self.counts[at] += 1;
             self.octaves[at / PER_OCTAVE] += 1;
@@ -196,18 +200,15 @@ impl RttWindow {
     /// Turns the running second into pairs.
     fn seal(&mut self) {
         let touched = core::mem::take(&mut self.open_octaves);
-        if touched == 0 {
-            return;
-        }
-        let buckets = || (0..OCTAVES).filter(|octave| touched >> octave & 1 == 1).flat_map(octave);
-        let distinct = buckets().filter(|at| self.open[*at] > 0).count();
+        let distinct = usize::from(core::mem::take(&mut self.open_distinct));
         let mut oldest = self.second + 1;
         while self.pairs.len() + distinct > PAIRS_MAX {
             self.drop_second(oldest);
             oldest += 1;
         }
         self.make_room(distinct);
-        for at in buckets() {
+        let octaves = (0..OCTAVES).filter(|octave| touched >> octave & 1 == 1);
+        for at in octaves.flat_map(octave) {
             let count = core::mem::take(&mut self.open[at]);
             if count > 0 {
                 self.pairs.push_back((at as u16, count));
