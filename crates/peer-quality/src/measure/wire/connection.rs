@@ -37,7 +37,7 @@ pub struct Options {
 }
 
 /// The wire measurement of one connection. State is bounded: see [`state_bytes`](Self::state_bytes).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Connection {
     cookies: bool,
     timeline: Timeline,
@@ -323,7 +323,7 @@ impl Connection {
             until = until.min(expiry);
         }
         let idle = self.last_data + idle_limit(self.gate);
-        if idle > now {
+        if idle >= now {
             until = until.min(idle);
         }
         if self.state == State::Open {

@@ -6,8 +6,8 @@
 
 use core::fmt;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{RngCore, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// The secret that a connection's cookies are drawn from: 32 bytes from the host's cryptographic source, fresh for each connection.
 ///
@@ -37,8 +37,8 @@ impl fmt::Debug for CookieSeed {
     }
 }
 
-/// The generator of one connection.
-#[derive(Clone, Debug)]
+/// The generator of one connection. Not to be cloned: two would send the same cookies.
+#[derive(Debug)]
 pub(super) struct Mint {
     rng: ChaCha8Rng,
     /// The other half of the word last drawn; 0 where it is used up.

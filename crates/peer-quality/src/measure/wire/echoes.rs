@@ -12,7 +12,7 @@ use super::outstanding::{HOLD, Outstanding, Settled};
 use crate::units::{Span, Time};
 
 /// Cookies of one connection, both ways.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Echoes {
     mint: Mint,
     outstanding: Outstanding,

@@ -7,7 +7,7 @@
 //! 1/128 (0.8 %) of the exact quantile, or exact below 128 µs. This is written here because published sketches fall short of one need or another:
 //! `no_std`, the same result on every platform (no floating logarithm), and 60 of them in less than 24 KiB.
 //!
-//! Bounds: 1,280 buckets; [`PAIRS_MAX`] pairs. Where a peer's jitter needs more, the oldest seconds leave early: the window gets shorter, never less exact.
+//! Bounds: 1,280 buckets, 3,072 pairs. Where a peer's jitter needs more, the oldest seconds leave early: the window gets shorter, never less exact.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

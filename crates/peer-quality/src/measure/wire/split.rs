@@ -16,7 +16,7 @@ use crate::units::Time;
 pub const PROTOCOLS_MAX: usize = 8;
 
 /// One measurement for each protocol of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct PerProtocol {
     seed: CookieSeed,
     options: Options,
