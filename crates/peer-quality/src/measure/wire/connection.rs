@@ -54,6 +54,7 @@ pub struct Connection {
     transfers: u32,
     stalls: Stalls,
     kernel: Option<KernelFacts>,
+    /// Events that were not read yet.
     closed: Sums,
     stalled: Option<Stall>,
 }
@@ -91,6 +92,8 @@ impl Connection {
     /// An SDU was read whole, with `payload` bytes. SDUs with equal `now` are one read: take the time once per read of the socket, before decoding.
     pub fn on_ingress(&mut self, stamp: Stamp, payload: u32, now: Time) -> Observation {
         let now = self.advance(now);
+        // A peer without cookies writes a timestamp in their place.
+        let stamp = if self.cookies { stamp } else { Stamp::default() };
         let echo = self.receive(stamp, now);
         let gap = if payload > 0 { self.data(u64::from(payload), now) } else { None };
         Observation { echo, gap }
@@ -120,6 +123,7 @@ impl Connection {
         let now = self.advance(now);
         let since = self.timeline.past(since);
         self.stalls.forgive(since);
+        self.stalled = self.stalled.filter(|stall| stall.onset < since);
         self.settle(None, since);
         self.apply(Input::Pause, 0, now);
         self.echoes.taint(now);
@@ -177,7 +181,7 @@ impl Connection {
             return Some(Event::Burst(burst));
         }
         if let Some(stall) = self.stalled.take() {
-            return Some(Event::Stall(stall));
+            return Some(Event::Stall(Stall { onset: self.timeline.to_host(stall.onset), ..stall }));
         }
         self.echoes.take_guesser_news().then_some(Event::EchoGuessing)
     }
@@ -416,9 +420,8 @@ impl Connection {
 
     #[cold]
     fn tell(&mut self, stall: Stall) {
-        let on_host_clock = Stall { onset: self.timeline.to_host(stall.onset), ..stall };
         if self.stalled.is_none_or(|kept| kept.length < stall.length) {
-            self.stalled = Some(on_host_clock);
+            self.stalled = Some(stall);
         }
     }
 
