@@ -193,6 +193,38 @@ proptest! {
     }
 
     #[test]
+    fn an_honest_peer_never_looks_like_a_guesser(
+        delays_us in (0..300_000u64, 0..300_000u64),
+        turns in prop::collection::vec((0..3u8, 0..3_000u64, 0..40_000u64), 1..1500),
+    ) {
+        // Both ends are ours, over a path that keeps the order: traffic in bursts, either side silent for a while, jitter.
+        let mut ends = [wire_peer::seeded(1), wire_peer::seeded(2)];
+        let mut queues: [VecDeque<(Time, Stamp)>; 2] = [VecDeque::new(), VecDeque::new()];
+        let delays = [delays_us.0, delays_us.1].map(Span::from_micros);
+        let mut now = Time::from_secs(1);
+        for (who, wait_us, jitter_us) in turns {
+            now = now + Span::from_micros(wait_us);
+            for to in 0..2 {
+                while queues[to].front().is_some_and(|(due, _)| *due <= now) {
+                    let Some((_, stamp)) = queues[to].pop_front() else { break };
+                    let echo = ends[to].on_ingress(stamp, 1_000, now).echo;
+                    prop_assert!(echo != Echo::Unknown, "{echo:?}");
+                    let floor = Span::from_micros(delays_us.0 + delays_us.1);
+                    prop_assert!(rtt_of(echo).is_none_or(|rtt| rtt >= floor), "{echo:?} over {floor}");
+                }
+            }
+            let senders = if who == 2 { 0..2 } else { usize::from(who)..usize::from(who) + 1 };
+            for from in senders {
+                let stamp = ends[from].on_egress(Reply::Prompt, now);
+                let due = now + delays[from] + Span::from_micros(jitter_us);
+                let after_the_last = queues[1 - from].back().map_or(due, |(last, _)| due.max(*last));
+                queues[1 - from].push_back((after_the_last, stamp));
+            }
+        }
+        prop_assert!(!ends[0].is_guessing() && !ends[1].is_guessing());
+    }
+
+    #[test]
     fn any_clock_is_survived(ops in prop::collection::vec((op(), any::<u64>(), 0..4u8), 1..200)) {
         let (mut c, mut found, mut now) = (connection(), Found::default(), Time::ZERO);
         for (op, jump, kind) in ops {
