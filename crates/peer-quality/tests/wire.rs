@@ -384,6 +384,7 @@ fn a_peer_without_cookies_is_measured_by_its_data() {
         c.on_ingress(Stamp { send: (micros >> 16) as u16, echo: micros as u16 }, SDU, ms(100 + nth));
     }
     assert!(c.live_burst().is_some() && c.rtt(ms(200)).is_none() && !c.is_guessing());
+    assert_eq!((c.counters().absent, c.counters().sdus()), (100, 100));
     assert_eq!(c.gate(), GATE_FLOOR);
     c.on_kernel(KernelFacts { rtt: Span::from_millis(200), ..KernelFacts::default() }, ms(200));
     assert_eq!(c.gate(), Span::from_millis(300));

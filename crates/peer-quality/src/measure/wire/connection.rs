@@ -93,8 +93,7 @@ impl Connection {
     pub fn on_ingress(&mut self, stamp: Stamp, payload: u32, now: Time) -> Observation {
         let now = self.advance(now);
         // A peer without cookies writes a timestamp in their place.
-        let stamp = if self.cookies { stamp } else { Stamp::default() };
-        let echo = self.receive(stamp, now);
+        let echo = if self.cookies { self.receive(stamp, now) } else { self.echoes.ignore() };
         let gap = if payload > 0 { self.data(u64::from(payload), now) } else { None };
         Observation { echo, gap }
     }

@@ -107,6 +107,13 @@ impl Echoes {
         echo
     }
 
+    /// Counts an SDU of a peer that has no cookies.
+    #[cold]
+    pub(super) fn ignore(&mut self) -> Echo {
+        self.counters.count(Echo::Absent);
+        Echo::Absent
+    }
+
     fn judge(&self, settled: Settled, is_paused: bool, now: Time) -> Echo {
         let rtt = now.since(settled.sent);
         let times_the_path = settled.is_prompt && !is_paused && settled.sent >= self.tainted_before;
