@@ -411,7 +411,7 @@ fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) 
     if proven.is_empty() {
         plan::spread(&cold.copied().collect::<Vec<_>>(), work, into);
     } else {
-        let leading = &proven[..proven.len().min(work.sources)];
+        let leading = plan::leading(&proven, work.sources);
         let end_s = work.ranges.map_or(f32::INFINITY, |ranges| plan::end_s(leading, ranges, work.range));
         // A content of one request has a first decision only: its place among all decisions decides.
         let alone = work.ranges == Some(1) && work.decision == 0;

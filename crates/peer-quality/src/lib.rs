@@ -9,7 +9,7 @@
 //!              └───────────────► audit ────standing───────┘
 //! ```
 //!
-//! - [`measure`]: what a request's end says, what is in flight, and which evidence from the wire is believed
+//! - [`measure`]: what a request's end says, what is in flight, and what the wire shows between SDUs
 //! - [`estimate`]: time to first byte, slowness, ramp, trust in the wire, reliability, saturation, and the population's averages
 //! - [`audit`]: what is proven against a peer, and pauses after failures
 //! - [`rank`]: the price of one more request, the order, the plan, the trials, the explanation

@@ -6,6 +6,7 @@ pub mod delivery;
 pub mod evidence;
 pub mod pending;
 pub mod throughput;
+pub mod wire;
 
 pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;

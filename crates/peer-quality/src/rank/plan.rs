@@ -48,6 +48,16 @@ const BISECTIONS: u32 = 12;
 /// What is delivered this little after the end is delivered in time; less leaves out peers over noise.
 const SLACK: f32 = 1.02;
 
+/// The first of `quotes`, so many that `sources` of them have room.
+pub fn leading(quotes: &[Quote], sources: usize) -> &[Quote] {
+    let mut with_room = 0;
+    let at = quotes.iter().position(|quote| {
+        with_room += usize::from(quote.room > 0);
+        with_room > sources
+    });
+    &quotes[..at.unwrap_or(quotes.len())]
+}
+
 /// The least time, in seconds, within which `quotes` together deliver `ranges` ranges of `range` bytes; infinite where there is nobody.
 pub fn end_s(quotes: &[Quote], ranges: u32, range: Bytes) -> f32 {
     least_s(quotes, ranges, range, |quote, by_s| delivered(quote, by_s, range))
