@@ -50,7 +50,8 @@
 //! // A burst without a gap shows no rate: it is ignored, and so is whatever is not a number.
 //! engine.handle("b", Fact::Burst(Burst { gaps: 0, ..burst }), now);
 //!
-//! let work = Work { range: Bytes::new(1_000_000), ranges: None, sources: 2, scope: 0, decision: 0, in_flight: 0 };
+//! let (range, ranges) = (Bytes::new(1_000_000), None);
+//! let work = Work { range, ranges, sources: 2, scope: 0, decision: 0, in_flight: 0, wanted: None };
 //! let slots: Vec<_> = engine.slots().collect();
 //! let explanation = engine.explain(&work, &slots, now);
 //! let of = |peer| explanation.candidates.iter().find(|one| one.peer == peer).unwrap();
