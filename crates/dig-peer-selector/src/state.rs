@@ -249,7 +249,8 @@ impl State {
                 let first_time = record.note_proven(lessee);
                 self.contents.value_mut(content).delivered(member, first_time, outcome.bytes);
             }
-            OutcomeResult::Failure { reason: FailureReason::Unavailable } => {
+            // While others are in flight to it, it is full and not without.
+            OutcomeResult::Failure { reason: FailureReason::Unavailable } if !self.engine.has_pending(slot) => {
                 self.contents.value_mut(content).missing(member, now);
             }
             _ => {}

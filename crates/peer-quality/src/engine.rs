@@ -202,7 +202,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         }
         let peer = self.peers.value_mut(slot);
         match fact {
-            Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency))),
+            Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
             _ => {}
         }
@@ -364,7 +364,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             offences: peer.proof.offences(),
             pending,
             in_flight: pending.saturating_add(peer.reserved),
-            limit: peer.limit(self.population.concurrency(peer.path)),
+            limit: peer.limit(self.population.concurrency(peer.path), now),
             standing: peer.proof.standing(),
             cooling: peer.cooling.is_on(now, self.decisions),
             connected: peer.connected,

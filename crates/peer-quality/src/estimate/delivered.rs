@@ -5,6 +5,7 @@
 //! bodies says how near a peer is and little about how fast (scenario A13).
 
 use crate::estimate::forecast::{Basis, Forecast, TAIL_Z};
+use crate::estimate::lateness::Lateness;
 use crate::estimate::log_estimate::LogEstimate;
 use crate::estimate::population::Prior;
 use crate::estimate::ramp::Ramp;
@@ -22,6 +23,7 @@ const ALL_DISTANCE: Bytes = Bytes::from_kib(4);
 pub struct Delivered {
     first_byte: LogEstimate,
     body: LogEstimate,
+    lateness: Lateness,
 }
 
 impl Delivered {
@@ -40,7 +42,13 @@ impl Delivered {
         };
         let bytes = sample.bytes.as_f64();
         let weight = evidence * bytes / (bytes + HALF_SAMPLE.as_f64());
-        self.body.observe(sample.body(first_byte_s).secs_per_byte(), weight)
+        let slowness = sample.body(first_byte_s).secs_per_byte();
+        let usual = self.body.value();
+        let changed = self.body.observe(slowness, weight);
+        if let Some(usual) = usual.filter(|_| !changed) {
+            self.lateness.observe(slowness, usual);
+        }
+        changed
     }
 
     /// Folds in what a request that ran out of time says at least: it can only make the peer look slower.
@@ -62,6 +70,8 @@ impl Delivered {
         let first_byte_tail = self.first_byte.quantile(TAIL_Z).unwrap_or(first_byte * prior.tail_factor);
         let body = self.body.value().unwrap_or(prior.slowness.secs_per_byte());
         let body_tail = self.body.quantile(TAIL_Z).unwrap_or(body * prior.tail_factor);
+        let body_tail = body_tail.max(body * self.lateness.tail_factor());
+        let body = body * self.lateness.mean_factor();
         Forecast {
             first_byte_s: first_byte as f32,
             secs_per_byte: body as f32,

@@ -2,10 +2,12 @@
 
 pub mod delivered;
 pub mod forecast;
+pub mod lateness;
 pub mod log_estimate;
 pub mod population;
 pub mod predicted;
 pub mod ramp;
+pub mod refusals;
 pub mod reliability;
 pub mod saturation;
 pub mod trust;
@@ -14,10 +16,12 @@ pub mod warmth;
 pub use crate::facts::Path;
 pub use delivered::Delivered;
 pub use forecast::{Basis, Forecast};
+pub use lateness::Lateness;
 pub use log_estimate::LogEstimate;
 pub use population::Population;
 pub use predicted::{Rating, Wire};
 pub use ramp::{Ramp, Warmth};
+pub use refusals::Refusals;
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;
 pub use trust::Sanity;
