@@ -20,7 +20,7 @@ mod whitewashes;
 mod withholds;
 
 use crate::model::Behaviour;
-use crate::sim::Stream;
+use crate::sim::Luck;
 
 /// A request as its peer sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,7 +97,7 @@ impl Segment {
 /// The behaviour of one peer, with whatever it remembers.
 pub trait Conduct: Send {
     /// A request arrived.
-    fn answer(&mut self, _asked: &Asked, _luck: &mut Stream) -> Answer {
+    fn answer(&mut self, _asked: &Asked, _luck: Luck) -> Answer {
         Answer::Serves
     }
 

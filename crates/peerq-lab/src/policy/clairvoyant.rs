@@ -170,7 +170,7 @@ impl Clairvoyant {
     }
 
     /// A candidate as a source; none if it delivers nothing of what it is asked next.
-    fn source(&mut self, peer: PeerIndex, ask: &Ask<'_>) -> Option<Source> {
+    fn source(&self, peer: PeerIndex, ask: &Ask<'_>) -> Option<Source> {
         let fickle = self.truth.is_fickle(peer, ask.now);
         let ahead = if fickle { LOOKAHEAD } else { 1 };
         let fates: Vec<Fate> =

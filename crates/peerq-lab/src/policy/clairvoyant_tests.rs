@@ -13,7 +13,7 @@ struct Table {
 }
 
 impl Truth for Table {
-    fn fate(&mut self, request: &Request) -> Fate {
+    fn fate(&self, request: &Request) -> Fate {
         if self.fails.contains(&request.peer.0) {
             return Fate::Fails { after_s: 0.01 };
         }
@@ -80,7 +80,7 @@ fn a_shared_link_is_planned_at_its_own_rate() {
     // Four mirrors share 2 MB/s, one independent peer has 1 MB/s: in 9 ranges about 3 are its own.
     let shared = vec![Some((0, 2e6)); 4];
     let table = Table { shared, ..rates(&[10e6, 10e6, 10e6, 10e6, 1e6]) };
-    let mut clairvoyant = Clairvoyant::new(Box::new(table.clone()));
+    let clairvoyant = Clairvoyant::new(Box::new(table.clone()));
     let bench = Bench::new(5);
     let ask = Ask {
         now: bench.now,

@@ -52,14 +52,14 @@ fn what_is_foretold_is_what_the_peer_will_do() {
     ];
     for behaviour in behaviours {
         let mut foresight = foresight(group(behaviour));
-        let (mut peer, mut luck) = (conduct(&behaviour), Stream::new(5, "behaviour", "peer", 0));
+        let (mut peer, luck) = (conduct(&behaviour), PeerLuck::new(5, "peer", 0));
         for step in 0..200 {
             let request = request(step / 7, 1);
             let foretold = foresight.fate(&request);
             assert_eq!(foretold, foresight.fate(&request), "looking changes nothing");
             foresight.sent(&request);
             let asked = Asked { content: request.content, bytes: 1_000_000, at_s: 1.0 };
-            let served = peer.answer(&asked, &mut luck) == Answer::Serves;
+            let served = peer.answer(&asked, luck.of(request.content, (step % 7) as u32)) == Answer::Serves;
             assert_eq!(!fails(foretold), served, "{behaviour:?}, step {step}");
         }
     }

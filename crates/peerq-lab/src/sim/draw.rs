@@ -5,8 +5,8 @@
 //! takes [`completion_s`] without loss, jitter and other traffic; [`PeerState::true_rate`] says what the behaviour leaves of the link's rate over many requests, and
 //! [`Draw::shared`] and [`Draw::downlink`] bound what several peers deliver together.
 //!
-//! Not drawn ahead, because they depend on what is asked: the fate of a single request (shares), where packets are lost, jitter, cold serves, and our own random
-//! pauses; the draw says how likely they are.
+//! The fate of a single request (shares, cold serves) is [`PeerLuck`](super::PeerLuck)'s. Not drawn ahead, because they depend on what is asked: where packets are lost,
+//! jitter, and our own random pauses; the draw says how likely they are.
 
 use std::collections::BTreeMap;
 

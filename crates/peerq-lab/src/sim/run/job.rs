@@ -1,6 +1,6 @@
 //! Jobs: what a workload wants fetched, when, and in which ranges.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::Workload;
 use crate::sim::queue::{Micros, micros};
@@ -17,6 +17,8 @@ pub(crate) struct Job {
     pub(crate) closed: bool,
     /// Ranges that nobody was asked for yet.
     pub(crate) pending: VecDeque<u32>,
+    /// How often each peer was asked for ranges of it.
+    pub(crate) asked: BTreeMap<u32, u32>,
     /// Places of its transfers.
     pub(crate) in_flight: Vec<u32>,
     /// Ranges delivered, and their bytes.
@@ -111,6 +113,7 @@ impl Work {
                 ended_at: None,
                 closed: false,
                 pending: VecDeque::new(),
+                asked: BTreeMap::new(),
                 in_flight: Vec::new(),
                 delivered: (0, 0),
                 progress: (0, 0),

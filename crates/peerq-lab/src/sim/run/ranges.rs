@@ -8,7 +8,7 @@ use peer_quality::units::{Bytes, Span, Time};
 use super::Run;
 use super::guard::caught;
 use crate::policy::{Ask, Grant, PeerIndex};
-use crate::sim::network::{Done, How};
+use crate::sim::network::{Done, How, Order};
 use crate::sim::queue::{Event, micros, seconds};
 
 /// A client that nobody was found for asks again after this, seconds ([`Policy::choose`]).
@@ -98,7 +98,10 @@ impl Run<'_> {
         let bytes = self.work.bytes(range);
         let identity = &mut self.identities[peer.0 as usize];
         identity.result.requests += 1;
-        let id = self.network.send(identity.slot, peer.0, index, range, bytes);
+        let asked = job.asked.entry(identity.slot).or_default();
+        let order = Order { peer: identity.slot, identity: peer.0, job: index, nth: *asked, range, bytes };
+        *asked += 1;
+        let id = self.network.send(order);
         job.in_flight.push(id.place);
         let now = self.network.queue.now();
         self.network.queue.plan_timeout(self.work.timeout, Event::GivenUp(id));
@@ -185,7 +188,9 @@ impl Run<'_> {
 
     /// A job is over; where jobs follow each other, the next begins.
     pub(super) fn shut(&mut self, index: u32) {
-        self.jobs[index as usize].closed = true;
+        let job = &mut self.jobs[index as usize];
+        job.closed = true;
+        job.asked.clear();
         self.waiting.remove(&index);
         self.open_jobs -= 1;
         if let (Some(pause), true) = (self.work.pause, index + 1 < self.work.jobs) {
