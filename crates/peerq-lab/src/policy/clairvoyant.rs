@@ -401,8 +401,8 @@ impl Policy for Clairvoyant {
                 self.drained.insert(source.peer, ask.now + Span::from_micros((owed_s * 1e6) as u64));
             }
         }
-        let granted = ask.free.min(ask.ranges_left) > allotment.left();
-        if !granted && self.in_flight.for_content(ask.content) == 0 {
+        // Who serves and is full has room when one of his ends; the client asks again then.
+        if serving.is_empty() && sources.is_empty() && self.in_flight.for_content(ask.content) == 0 {
             // Everybody's next request fails: those are sent to whoever has them behind him soonest, to get at what follows.
             let mut soonest: Vec<(f64, PeerIndex)> =
                 all.iter().filter_map(|source| Some((source.mishaps[0]?, source.peer))).collect();
