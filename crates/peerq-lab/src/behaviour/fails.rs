@@ -3,6 +3,7 @@
 use super::{Answer, Asked, Conduct};
 use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Fails {
     pub(super) after_s: f64,
     pub(super) share: f64,

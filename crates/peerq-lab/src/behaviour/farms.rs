@@ -4,6 +4,7 @@
 use super::{Answer, Asked, Conduct};
 use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Farms {
     good: u32,
     served: u32,

@@ -3,6 +3,7 @@
 use super::{Answer, Asked, Conduct};
 use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Silent {
     pub(super) share: f64,
 }

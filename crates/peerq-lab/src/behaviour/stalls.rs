@@ -3,6 +3,7 @@
 use super::{Answer, Asked, Conduct};
 use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Stalls {
     pub(super) share: f64,
     pub(super) for_s: f64,

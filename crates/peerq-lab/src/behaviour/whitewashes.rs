@@ -4,6 +4,7 @@
 use super::{Answer, Asked, Conduct};
 use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Whitewashes {
     failures: u32,
     left: u32,

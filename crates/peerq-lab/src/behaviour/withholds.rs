@@ -4,6 +4,7 @@
 use super::{Answer, Asked, Conduct};
 use crate::sim::{Luck, Stream};
 
+#[derive(Clone)]
 pub(super) struct Withholds {
     pub(super) share: f64,
 }

@@ -4,6 +4,7 @@
 //! jitter does: a lossy connection is planned at its average rate.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use peer_quality::measure::{Delivery, End};
 use peer_quality::units::{Span, Time};
@@ -41,7 +42,7 @@ struct Asked {
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Foresight {
-    draw: Draw,
+    draw: Arc<Draw>,
     pasts: Vec<Past>,
     /// By content; a complete one is forgotten, so there are as many as the client fetches at once, and those it gave up.
     asked: BTreeMap<u64, Asked>,
@@ -59,7 +60,7 @@ impl Foresight {
     /// # Errors
     /// [`Impossible`] names the field that no world can have.
     pub fn new(world: &World, workload: &Workload, seed: u64) -> Result<Self, Impossible> {
-        let draw = draw(world, seed)?;
+        let draw = Arc::new(draw(world, seed)?);
         let past = |peer: &PeerDraw| Past {
             luck: PeerLuck::new(seed, &world.peers[peer.group].name, peer.place),
             farmed: (0, None),
@@ -76,6 +77,11 @@ impl Foresight {
         };
         let rto_floor_s = world.tcp.rto_floor_ms * 1e-3;
         Ok(Foresight { draw, pasts, asked: BTreeMap::new(), ranges, timeout_s, rto_floor_s, origin: Time::ZERO })
+    }
+
+    /// Ranges of a content.
+    pub(crate) fn ranges(&self) -> u32 {
+        self.ranges.try_into().unwrap_or(u32::MAX)
     }
 
     fn second(&self, at: Time) -> f64 {

@@ -30,6 +30,11 @@ impl InFlight {
         }
     }
 
+    /// Whether nothing is in flight anywhere.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at.is_empty()
+    }
+
     /// In flight at `peer`, over all contents.
     pub(crate) fn at(&self, peer: PeerIndex) -> u32 {
         self.at.get(&peer).copied().unwrap_or(0)

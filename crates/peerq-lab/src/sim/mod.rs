@@ -31,4 +31,4 @@ pub use draw::{Draw, PeerDraw, PeerState, completion_s, draw};
 pub use luck::{Luck, PeerLuck};
 pub use observe::{Fact, Observer};
 pub use random::Stream;
-pub use run::{HISTORY, run};
+pub use run::{HISTORY, Rehearses, Turn, rehearse, run};

@@ -10,6 +10,8 @@ mod loss;
 mod transfer;
 mod window;
 
+use std::sync::Arc;
+
 use self::connection::{Connection, Mode, Path, retried_at};
 use self::links::Links;
 use self::loss::Losses;
@@ -46,10 +48,11 @@ pub(crate) enum How {
 }
 
 /// One peer as it is now.
+#[derive(Clone)]
 struct Peer {
     rate: f64,
     path: Path,
-    draw: PeerDraw,
+    draw: Arc<PeerDraw>,
     conduct: Box<dyn Conduct>,
     luck: PeerLuck,
     connection: Connection,
@@ -62,6 +65,7 @@ struct Peer {
 }
 
 /// Everything between the client and the peers, and the peers.
+#[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) queue: Queue,
     pub(crate) transfers: Transfers,
@@ -100,7 +104,7 @@ impl Network {
             Peer {
                 rate: peer.start.rate,
                 path: Path { rtt_s: peer.start.rtt_s, jitter: peer.jitter, rto_floor_s: world.tcp.rto_floor_ms * 1e-3 },
-                draw: peer.clone(),
+                draw: Arc::new(peer.clone()),
                 conduct,
                 luck: PeerLuck::new(seed, name, peer.place),
                 connection: Connection::new(Losses::new(peer.loss, stream("loss")), stream("jitter")),

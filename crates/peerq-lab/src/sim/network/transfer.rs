@@ -68,7 +68,7 @@ pub(crate) struct Order {
 }
 
 /// All transfers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Transfers {
     places: Vec<Transfer>,
     free: Vec<u32>,
