@@ -11,13 +11,11 @@ use std::collections::BTreeMap;
 
 use super::Run;
 use super::job::Job;
+use crate::measure::completion::NEVER_S;
 use crate::model::{Workload, World};
 use crate::policy::Policy;
 use crate::sim::check::Impossible;
 use crate::sim::queue::{Event, seconds};
-
-/// What a job costs that is abandoned, seconds: more than any that ends.
-const ABANDONED_S: f64 = 1e6;
 
 /// With more jobs than this under way no ways are tried: what is there is divided anyhow, and each try would run through all of them.
 const CROWD: usize = 32;
@@ -118,7 +116,7 @@ impl<P: Rehearses> Run<'_, P> {
             open.retain(|index| {
                 let job = &self.jobs[*index];
                 if job.closed {
-                    cost_s += if job.ended_at.is_some() { passed_s } else { ABANDONED_S };
+                    cost_s += if job.ended_at.is_some() { passed_s } else { passed_s + NEVER_S };
                 }
                 !job.closed
             });
@@ -132,6 +130,106 @@ impl<P: Rehearses> Run<'_, P> {
                 Event::Begins { job } | Event::AskAgain { job } if self.jobs.get(job).is_none() => {}
                 event => self.handle(event),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use peer_quality::measure::Delivery;
+    use peer_quality::units::{Bytes, Time};
+
+    use super::*;
+    use crate::model::{Behaviour, Change, Loss, PeerGroup, Range};
+    use crate::policy::{Ask, Grant, PeerIndex};
+    use crate::sim::run;
+
+    /// Asks the peer of the way it goes, and does what a rehearsal found.
+    #[derive(Clone, Default)]
+    struct Only {
+        peer: u32,
+        answered: u64,
+        turns: Vec<Turn>,
+    }
+
+    impl Policy for Only {
+        fn name(&self) -> &'static str {
+            "only"
+        }
+
+        fn choose(&mut self, ask: &Ask<'_>) -> Vec<Grant> {
+            for turn in self.turns.iter().filter(|turn| turn.answered == self.answered) {
+                self.peer = turn.way as u32;
+            }
+            self.answered += 1;
+            vec![Grant { peer: PeerIndex(self.peer), ranges: ask.free }]
+        }
+
+        fn sent(&mut self, _: PeerIndex, _: Bytes, _: Time) {}
+
+        fn ended(&mut self, _: PeerIndex, _: u64, _: Bytes, _: &Delivery, _: Time) {}
+    }
+
+    impl Rehearses for Only {
+        fn ways(&self, _ranges: u32) -> usize {
+            2
+        }
+
+        fn go(&mut self, _content: u64, way: usize) {
+            self.peer = way as u32;
+        }
+
+        fn forget_all_but(&mut self, _contents: &[u64]) {}
+    }
+
+    fn downloads(requests: u32, ranges: u32) -> Workload {
+        let (sources, in_flight) = (1, 2);
+        Workload::Downloads {
+            requests,
+            ranges,
+            range_bytes: 1_000_000,
+            sources,
+            in_flight,
+            pause_s: 1.0,
+            range_timeout_s: 30.0,
+        }
+    }
+
+    #[test]
+    fn the_better_way_is_gone_at_each_turn() {
+        let change = Change { at_s: 10.0, rate: Some(Range::Fixed(1e5)), ..Change::default() };
+        let peers = vec![
+            PeerGroup { changes: vec![change], ..PeerGroup::honest("first", 1, 1e7, 50.0) },
+            PeerGroup::honest("second", 1, 3e6, 50.0),
+        ];
+        let world = World { peers, ..World::default() };
+        let turns = rehearse(&world, &downloads(20, 4), Only::default(), 1).expect("a possible world");
+        let ways: Vec<usize> = turns.iter().map(|turn| turn.way).collect();
+        assert_eq!((ways.first(), ways.last()), (Some(&0), Some(&1)), "{ways:?}");
+    }
+
+    #[test]
+    fn what_was_rehearsed_is_what_comes_and_no_worse_than_either_way() {
+        let lossy = |name: &str, behaviour| PeerGroup {
+            jitter: 0.2,
+            loss: Loss::Random(1e-3),
+            behaviour,
+            ..PeerGroup::honest(name, 1, 1e7, 50.0)
+        };
+        let peers = vec![lossy("one", Behaviour::Lacks { share: 0.3 }), lossy("other", Behaviour::Honest)];
+        let (world, workload) = (World { peers, ..World::default() }, downloads(12, 1));
+        let took = |mut policy: Only| {
+            let result = run(&world, &workload, &mut policy, 3, &mut ()).expect("a possible world");
+            (result.requests.iter().map(crate::measure::completion::time_s).sum::<f64>(), policy.answered)
+        };
+        let turns = rehearse(&world, &workload, Only::default(), 3).expect("a possible world");
+        assert_eq!(turns, rehearse(&world, &workload, Only::default(), 3).expect("a possible world"));
+        let last = turns.last().expect("a turn where each job begins").answered;
+        let (rehearsed_s, answered) = took(Only { turns, ..Only::default() });
+        assert!(last < answered, "every turn is reached");
+        for peer in 0..2 {
+            let (alone_s, _) = took(Only { peer, ..Only::default() });
+            assert!(rehearsed_s <= alone_s, "{rehearsed_s} with turns, {alone_s} with peer {peer}");
         }
     }
 }
