@@ -1,27 +1,10 @@
 use super::*;
 use crate::behaviour::{Answer, Asked};
-use crate::model::{Change, PeerGroup, Range, Serve};
+use crate::model::{Change, PeerGroup, Range};
 use peer_quality::units::Bytes;
 
 fn group(behaviour: Behaviour) -> PeerGroup {
-    PeerGroup {
-        name: "peer".into(),
-        count: 1,
-        rate: Range::Fixed(10e6),
-        rtt_ms: Range::Fixed(50.0),
-        jitter: 0.0,
-        loss: Loss::None,
-        serve: Serve::default(),
-        behaviour,
-        wire: None,
-        shares: None,
-        address_group: None,
-        relayed: false,
-        refuses_above: None,
-        history: None,
-        joins_at_s: 0.0,
-        changes: Vec::new(),
-    }
+    PeerGroup { behaviour, ..PeerGroup::honest("peer", 1, 10e6, 50.0) }
 }
 
 fn foresight(group: PeerGroup) -> Foresight {

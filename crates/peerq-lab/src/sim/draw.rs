@@ -174,25 +174,14 @@ pub fn completion_s(rate: f64, rtt_s: f64, bytes: f64, window: Option<f64>) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::PeerGroup;
 
     fn world(text: &[(&str, u32)]) -> World {
-        let group = |name: &str, count| crate::model::PeerGroup {
-            name: name.into(),
-            count,
+        let group = |name: &str, count| PeerGroup {
             rate: Range::Between([1e6, 1e8]),
             rtt_ms: Range::Between([10.0, 300.0]),
             jitter: 0.2,
-            loss: Loss::None,
-            serve: Serve::default(),
-            behaviour: Behaviour::Honest,
-            wire: None,
-            shares: None,
-            address_group: None,
-            relayed: false,
-            refuses_above: None,
-            history: None,
-            joins_at_s: 0.0,
-            changes: Vec::new(),
+            ..PeerGroup::honest(name, count, 0.0, 0.0)
         };
         World { peers: text.iter().map(|(name, count)| group(name, *count)).collect(), ..World::default() }
     }
