@@ -2,7 +2,7 @@
 
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
-use peerq_lab::model::{Behaviour, Loss, PeerGroup, Range, Serve, SharedLink, Workload, World};
+use peerq_lab::model::{Behaviour, Loss, PeerGroup, SharedLink, Workload, World};
 use peerq_lab::policy::{Ask, Grant, PeerIndex, Policy};
 
 /// A policy that costs nothing, so that the simulator is what is measured.
