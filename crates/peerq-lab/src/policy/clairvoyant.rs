@@ -6,6 +6,9 @@
 //!
 //! Who would fail is not asked. A peer of whose requests some fail counts for what it serves of the next few; a request that fails is sent to it only where it comes
 //! back well before the end, to get at those behind it.
+//!
+//! What this model leaves out (where losses fall, how replies share a window, what a refusal costs) is settled by a rehearsal: the run is tried out with several
+//! ways to go on from each turn, and it goes the best. So it is the best of several plans in the world as it is; the optimum can only be faster.
 
 use std::collections::{BTreeMap, VecDeque};
 
