@@ -2,7 +2,7 @@
 
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
-use peerq_lab::model::{Behaviour, Loss, PeerGroup, Range, Serve, SharedLink, Workload, World};
+use peerq_lab::model::{Behaviour, Loss, PeerGroup, SharedLink, Workload, World};
 use peerq_lab::policy::{Ask, Grant, PeerIndex, Policy};
 
 /// A policy that costs nothing, so that the simulator is what is measured.
@@ -28,22 +28,12 @@ impl Policy for InTurn {
 
 fn pack(shares: bool) -> World {
     let group = |name: &str, count, rtt_ms, rate, behaviour| PeerGroup {
-        name: name.into(),
-        count,
-        rate: Range::Fixed(rate),
-        rtt_ms: Range::Fixed(rtt_ms),
         jitter: 0.15,
         loss: Loss::Random(1e-4),
-        serve: Serve::default(),
         behaviour,
-        wire: None,
         shares: shares.then(|| "relay".into()),
-        address_group: None,
         relayed: shares,
-        refuses_above: None,
-        history: None,
-        joins_at_s: 0.0,
-        changes: Vec::new(),
+        ..PeerGroup::honest(name, count, rate, rtt_ms)
     };
     let peers = vec![
         group("near", 7, 12.0, 125e6, Behaviour::Honest),

@@ -2,6 +2,7 @@
 
 use super::Conduct;
 
+#[derive(Clone)]
 pub(super) struct Boasts;
 
 impl Conduct for Boasts {}

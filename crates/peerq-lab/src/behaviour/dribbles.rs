@@ -3,6 +3,7 @@
 
 use super::{Conduct, Progress, Segment};
 
+#[derive(Clone)]
 pub(super) struct Dribbles {
     pub(super) after_bytes: u64,
     pub(super) rate: f64,

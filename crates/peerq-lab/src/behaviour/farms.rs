@@ -2,8 +2,9 @@
 //! (The attacks we consider). It withholds every request for one content, then farms again. Scenario B10.
 
 use super::{Answer, Asked, Conduct};
-use crate::sim::Stream;
+use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Farms {
     good: u32,
     served: u32,
@@ -17,7 +18,7 @@ impl Farms {
 }
 
 impl Conduct for Farms {
-    fn answer(&mut self, asked: &Asked, _luck: &mut Stream) -> Answer {
+    fn answer(&mut self, asked: &Asked, _luck: Luck) -> Answer {
         if self.withheld.is_some_and(|content| content != asked.content) {
             (self.served, self.withheld) = (0, None);
         }

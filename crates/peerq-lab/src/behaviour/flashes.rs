@@ -2,6 +2,7 @@
 
 use super::{Conduct, Progress, Segment};
 
+#[derive(Clone)]
 pub(super) struct Flashes {
     pub(super) at_s: f64,
     pub(super) rate: f64,

@@ -2,6 +2,7 @@
 
 use super::Conduct;
 
+#[derive(Clone)]
 pub(super) struct Honest;
 
 impl Conduct for Honest {}

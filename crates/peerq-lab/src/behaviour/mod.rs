@@ -20,7 +20,7 @@ mod whitewashes;
 mod withholds;
 
 use crate::model::Behaviour;
-use crate::sim::Stream;
+use crate::sim::Luck;
 
 /// A request as its peer sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,9 +95,9 @@ impl Segment {
 }
 
 /// The behaviour of one peer, with whatever it remembers.
-pub trait Conduct: Send {
+pub trait Conduct: Copied + Send {
     /// A request arrived.
-    fn answer(&mut self, _asked: &Asked, _luck: &mut Stream) -> Answer {
+    fn answer(&mut self, _asked: &Asked, _luck: Luck) -> Answer {
         Answer::Serves
     }
 
@@ -119,6 +119,24 @@ pub trait Conduct: Send {
     /// Whether, having just failed a request, it comes back under a new identity.
     fn sheds_identity(&mut self) -> bool {
         false
+    }
+}
+
+/// What can be copied behind a box.
+pub trait Copied {
+    /// A copy with the same memory.
+    fn copied(&self) -> Box<dyn Conduct>;
+}
+
+impl<T: Conduct + Clone + 'static> Copied for T {
+    fn copied(&self) -> Box<dyn Conduct> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Conduct> {
+    fn clone(&self) -> Self {
+        (**self).copied()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Conduct, Progress, Segment};
 
+#[derive(Clone)]
 pub(super) struct Paces {
     pub(super) burst_bytes: u64,
     pub(super) gap_s: f64,

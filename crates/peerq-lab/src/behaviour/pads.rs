@@ -3,6 +3,7 @@
 
 use super::{Conduct, Progress, Segment};
 
+#[derive(Clone)]
 pub(super) struct Pads {
     pub(super) above_bytes: u64,
     pub(super) factor: f64,

@@ -2,8 +2,9 @@
 //! Scenario A17.
 
 use super::{Answer, Asked, Conduct};
-use crate::sim::Stream;
+use crate::sim::Luck;
 
+#[derive(Clone)]
 pub(super) struct Whitewashes {
     failures: u32,
     left: u32,
@@ -16,7 +17,7 @@ impl Whitewashes {
 }
 
 impl Conduct for Whitewashes {
-    fn answer(&mut self, _asked: &Asked, _luck: &mut Stream) -> Answer {
+    fn answer(&mut self, _asked: &Asked, _luck: Luck) -> Answer {
         Answer::Fails { after_s: 0.0 }
     }
 

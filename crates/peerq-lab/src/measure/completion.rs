@@ -3,13 +3,21 @@
 use super::quantile::quantile;
 use crate::model::{RequestResult, RunResult};
 
-/// Seconds from each request's start to its end, over all runs; without bound for those that never ended, so that giving up never looks fast.
+/// What a request that never ended counts as, seconds: twice the time without progress after which the client abandons one. A real completion may take longer, but never so
+/// long that giving up would pay; and it is a number, so that quantiles, ratios and documents of results have one too.
+pub const NEVER_S: f64 = 3600.0;
+
+/// Seconds from a request's start to its end, [`NEVER_S`] if there was none.
+pub fn time_s(request: &RequestResult) -> f64 {
+    request.end_s.map_or(NEVER_S, |end_s| (end_s - request.start_s).max(0.0))
+}
+
+/// The [`time_s`] of each request, over all runs.
 pub fn times_s<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Vec<f64> {
-    let time_s = |request: &RequestResult| request.end_s.map_or(f64::INFINITY, |end_s| end_s - request.start_s);
     runs.into_iter().flat_map(|run| run.requests.iter().map(time_s)).collect()
 }
 
-/// The `share` quantile of the completion times of all runs together; none where that request never ended.
+/// The `share` quantile of the completion times of all runs together; none where there are none.
 pub fn completion_s<'a>(runs: impl IntoIterator<Item = &'a RunResult>, share: f64) -> Option<f64> {
     quantile(&times_s(runs), share)
 }
@@ -38,7 +46,7 @@ mod tests {
         assert_eq!(completion_s(&runs, 0.75), Some(2.5));
         let given_up = [run_of(&[(0.0, Some(1.0), None), (0.0, None, None), (0.0, Some(2.0), None)])];
         assert_eq!(completion_s(&given_up, 0.5), Some(2.0));
-        assert_eq!(completion_s(&given_up, 0.99), None);
+        assert_eq!(completion_s(&given_up, 1.0), Some(NEVER_S));
         assert_eq!(completion_s(&[], 0.5), None);
     }
 

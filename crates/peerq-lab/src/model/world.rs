@@ -101,6 +101,30 @@ pub struct PeerGroup {
     pub changes: Vec<Change>,
 }
 
+impl PeerGroup {
+    /// `count` honest peers on clean links of their own, of `rate` bytes per second and `rtt_ms` milliseconds.
+    pub fn honest(name: &str, count: u32, rate: f64, rtt_ms: f64) -> Self {
+        PeerGroup {
+            name: name.into(),
+            count,
+            rate: Range::Fixed(rate),
+            rtt_ms: Range::Fixed(rtt_ms),
+            jitter: 0.0,
+            loss: Loss::None,
+            serve: Serve::default(),
+            behaviour: Behaviour::Honest,
+            wire: None,
+            shares: None,
+            address_group: None,
+            relayed: false,
+            refuses_above: None,
+            history: None,
+            joins_at_s: 0.0,
+            changes: Vec::new(),
+        }
+    }
+}
+
 fn one() -> u32 {
     1
 }

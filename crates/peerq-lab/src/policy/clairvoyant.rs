@@ -6,163 +6,56 @@
 //!
 //! Who would fail is not asked. A peer of whose requests some fail counts for what it serves of the next few; a request that fails is sent to it only where it comes
 //! back well before the end, to get at those behind it.
+//!
+//! What this model leaves out (where losses fall, how replies share a window, what a refusal costs) is settled by a rehearsal: the run is tried out with several
+//! ways to go on from each turn, and it goes the best. So it is the best of several plans in the world as it is; the optimum can only be faster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Span, Time};
 
 use super::allotment::Allotment;
+use super::foresight::Foresight;
 use super::in_flight::InFlight;
-use super::truth::{Fate, Ramp, Request, Truth};
-use super::{Ask, Grant, Opinion, PeerIndex, Policy};
+use super::load::{Load, Offer, SPREAD};
+use super::source::{HORIZON_S, LOOKAHEAD, Source, sane, sane_s};
+use super::truth::{Fate, Request, Truth};
+use super::ways::{Way, Ways};
+use super::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy};
+use crate::model::{Workload, World};
+use crate::sim::{Impossible, Rehearses, rehearse};
 
 /// Rounds of the search for the end: each halves the error of a span below a day.
 const BISECTIONS: u32 = 36;
-/// The longest plan, seconds: later ends are as good as never.
-const HORIZON_S: f64 = 86_400.0;
-/// In flight beyond what fills a peer's link, so that it never idles between an end and the next request.
-const SPARE: f64 = 2.0;
-/// Rates that are worth dividing by, bytes per second.
-const RATES: (f64, f64) = (1e-3, 1e15);
-/// Requests to one peer whose fate is looked up together.
-const LOOKAHEAD: usize = 8;
 /// A reply this many times later than the peer's soonest is as good as a failure until the end is that far away.
 const LATE: f64 = 4.0;
 /// What is wasted has to be over by this share of what is left, so that it holds nothing up.
 const IN_TIME: f64 = 0.8;
-/// Ends this near, and gains this near, are equal.
-const EQUAL: f64 = 0.03;
-/// What is kept under way on the downlink, as a multiple of its rate: replies that start together leave it idle between them.
-const AMPLE: f64 = 2.0;
-/// A single range may end this much later than the soonest, where that spreads the load: replies of one peer hold each other up.
-const SPREAD: f64 = 0.15;
-/// Rounds of slow start that matter: 2³⁰ windows are more than any link takes.
-const MAX_ROUNDS: u32 = 30;
+/// Who fails within this share of what is left fails soon.
+const KNOCK: f64 = 0.25;
 
 /// See the module documentation.
-pub struct Clairvoyant {
-    truth: Box<dyn Truth>,
+#[derive(Clone)]
+pub struct Clairvoyant<T> {
+    truth: T,
+    /// Ranges of a content.
+    ranges: u32,
+    ways: Ways,
     in_flight: InFlight,
     /// Until when each peer delivers what was granted to it.
     drained: BTreeMap<PeerIndex, Time>,
+    /// When what is in flight at each peer was sent; as peers mostly end things in the order of their start, the oldest ends first.
+    sent_at: BTreeMap<PeerIndex, VecDeque<Time>>,
     /// The content of the latest question: what is sent next is for it. None before the first one: what is told then is history.
     content: Option<u64>,
 }
 
-/// One candidate in a plan.
-#[derive(Clone, Copy, Debug)]
-struct Source {
-    peer: PeerIndex,
-    /// Seconds to the first byte of its next range.
-    first_byte_s: f64,
-    /// Seconds until it has delivered what it owes.
-    owes_s: f64,
-    /// All its requests together, bytes per second.
-    rate: f64,
-    /// One request alone.
-    alone: f64,
-    /// Of its next requests, how many are of use, 0..=1.
-    share: f64,
-    /// What becomes of its next requests: none is served, else fails after so many seconds.
-    mishaps: [Option<f64>; LOOKAHEAD],
-    shared: Option<(u32, f64)>,
-    in_flight: u32,
-    most: u32,
-    ramp: Option<Ramp>,
-    /// When its rate changes, seconds from now, and to what.
-    change: Option<(f64, f64)>,
-}
-
-impl Source {
-    fn start_s(&self) -> f64 {
-        self.owes_s.max(self.first_byte_s)
-    }
-
-    /// Bytes within `span_s` from the first one on, and what of the span is left when the link is full.
-    fn ramped(&self, span_s: f64) -> (f64, f64) {
-        let Some(ramp) = self.ramp else { return (0.0, span_s) };
-        let (mut bytes, mut left_s, mut window) = (0.0, span_s, ramp.window);
-        for _ in 0..MAX_ROUNDS {
-            if window >= self.rate * ramp.round_s {
-                break;
-            }
-            if left_s < ramp.round_s {
-                return (bytes + window.min(left_s.max(0.0) * self.rate), 0.0);
-            }
-            bytes += window;
-            left_s -= ramp.round_s;
-            window *= 2.0;
-        }
-        (bytes, left_s)
-    }
-
-    /// Ranges of `range` bytes that it can deliver within `span_s`, besides what it owes.
-    fn delivers_by(&self, span_s: f64, range: f64) -> f64 {
-        let start_s = self.start_s();
-        if span_s < start_s + (1.0 - 1e-9) * range / self.alone {
-            let turned = self.change.is_some_and(|(at_s, then)| at_s < span_s && then > self.rate);
-            if !turned {
-                return 0.0;
-            }
-        }
-        let mut bytes = 0.0;
-        let until_s = self.change.map_or(span_s, |(at_s, _)| at_s.min(span_s));
-        if until_s > start_s {
-            let (ramped, full_s) = self.ramped(until_s - start_s);
-            bytes += ramped + full_s.max(0.0) * self.rate;
-        }
-        if let Some((at_s, then)) = self.change {
-            bytes += (span_s - start_s.max(at_s)).max(0.0) * then;
-        }
-        // A whisker above, so that exact fits are not lost to rounding.
-        (bytes * self.share / range + 1e-9).floor()
-    }
-
-    /// Seconds of a body of `bytes`.
-    fn body_s(&self, bytes: f64) -> f64 {
-        let (mut left, mut at_s) = (bytes, 0.0);
-        if let Some(ramp) = self.ramp {
-            let mut window = ramp.window;
-            for _ in 0..MAX_ROUNDS {
-                if left <= window || window >= self.rate * ramp.round_s {
-                    break;
-                }
-                left -= window;
-                at_s += ramp.round_s;
-                window *= 2.0;
-            }
-        }
-        at_s + left / self.rate
-    }
-
-    /// Ranges per second with `in_flight` at once: requests sent together share the link and end together, so each round costs a first byte.
-    fn pace(&self, in_flight: u32, range: f64) -> f64 {
-        let count = f64::from(in_flight);
-        let body_s = (range / self.alone).max(count * range / self.rate);
-        self.share * count / (self.first_byte_s + body_s)
-    }
-
-    /// How many in flight keep its link full.
-    fn depth(&self, range: f64) -> u32 {
-        let fill = self.rate / range * (self.first_byte_s + range / self.alone);
-        ((fill + SPARE).ceil() as u32).clamp(1, self.most)
-    }
-}
-
-/// A share of a link: not-a-number and nothing are next to nothing.
-fn sane(rate: f64) -> f64 {
-    if rate.is_nan() { RATES.0 } else { rate.clamp(RATES.0, RATES.1) }
-}
-
-fn sane_s(seconds: f64) -> f64 {
-    if seconds.is_nan() { HORIZON_S } else { seconds.clamp(0.0, HORIZON_S) }
-}
-
-impl Clairvoyant {
-    /// Knowing `truth`.
-    pub fn new(truth: Box<dyn Truth>) -> Self {
-        Clairvoyant { truth, in_flight: InFlight::default(), drained: BTreeMap::new(), content: None }
+impl<T: Truth> Clairvoyant<T> {
+    /// Knowing `truth`, for contents of `ranges` ranges.
+    pub fn new(truth: T, ranges: u32) -> Self {
+        let (in_flight, drained, ways) = (InFlight::default(), BTreeMap::new(), Ways::default());
+        Clairvoyant { truth, ranges, ways, in_flight, drained, sent_at: BTreeMap::new(), content: None }
     }
 
     fn request(peer: PeerIndex, ahead: u32, ask: &Ask<'_>) -> Request {
@@ -170,7 +63,7 @@ impl Clairvoyant {
     }
 
     /// A candidate as a source; none if it delivers nothing of what it is asked next.
-    fn source(&mut self, peer: PeerIndex, ask: &Ask<'_>) -> Option<Source> {
+    fn source(&self, peer: PeerIndex, ask: &Ask<'_>, way: &Way) -> Option<Source> {
         let fickle = self.truth.is_fickle(peer, ask.now);
         let ahead = if fickle { LOOKAHEAD } else { 1 };
         let fates: Vec<Fate> =
@@ -212,7 +105,17 @@ impl Clairvoyant {
             mishaps,
             shared: self.truth.shared(peer).map(|(link, rate)| (link, sane(rate))),
             in_flight,
-            most: self.truth.at_once(peer).unwrap_or(u32::MAX).min(in_time).max(1),
+            oldest_s: self
+                .sent_at
+                .get(&peer)
+                .and_then(|sent| sent.front())
+                .map_or(0.0, |at| ask.now.since(*at).as_secs_f64()),
+            most: self
+                .truth
+                .at_once(peer)
+                .map_or(u32::MAX, |most| most.saturating_add(way.overbooks))
+                .min(in_time)
+                .max(1),
             ramp: if in_flight == 0 { self.truth.ramp(peer, ask.now) } else { None },
             change,
         })
@@ -258,7 +161,7 @@ impl Clairvoyant {
     }
 
     /// Gives slots where one more adds most, to who delivers within `end_s`.
-    fn fill(&self, sources: &[Source], end_s: f64, range: f64, allotment: &mut Allotment) {
+    fn fill(&self, sources: &[Source], end_s: f64, range: f64, way: &Way, allotment: &mut Allotment) {
         let mut quotas: Vec<f64> = sources.iter().map(|source| source.delivers_by(end_s, range)).collect();
         let mut load = Load::of(sources, range, self.truth.downlink());
         let single = allotment.left() == 1 && quotas.iter().all(|quota| *quota < 2.0);
@@ -270,12 +173,16 @@ impl Clairvoyant {
             for (at, source) in sources.iter().enumerate() {
                 let given = allotment.of(source.peer);
                 let in_flight = source.in_flight.saturating_add(given);
-                let full = quotas[at] < 1.0 || in_flight >= source.depth(range);
+                let full = quotas[at] < 1.0 || in_flight >= source.depth(range, way.spare);
                 let mishap_s = source.mishaps.get(given as usize).copied().flatten();
                 // Replies that start together end together, and then the link waits for requests: one of them starts when another peer's end gives occasion to.
-                let abreast = given > 0 && in_flight + 1 == source.depth(range) && given == in_flight;
+                let abreast =
+                    way.staggers && given > 0 && in_flight + 1 == source.depth(range, way.spare) && given == in_flight;
                 let staggers = abreast && ample && others;
-                if full || staggers || mishap_s.is_some_and(|mishap_s| mishap_s > IN_TIME * end_s) {
+                let last = allotment.left() == 1 || in_flight + 1 == source.depth(range, way.spare);
+                let waits =
+                    way.spaces > 0.0 && last && in_flight > 0 && (given > 0 || source.is_early(range, way.spaces));
+                if full || staggers || waits || mishap_s.is_some_and(|mishap_s| mishap_s > IN_TIME * end_s) {
                     continue;
                 }
                 let more = source.pace(in_flight + 1, range) - source.pace(in_flight, range);
@@ -301,82 +208,21 @@ impl Clairvoyant {
             allotment.give(source.peer, 1);
         }
     }
-}
 
-/// One more range for one source.
-#[derive(Clone, Copy, Debug)]
-struct Offer {
-    /// Ranges per second that it adds.
-    gain: f64,
-    end_s: f64,
-    in_flight: u32,
-    /// Whether it is the last one.
-    single: bool,
-}
-
-impl Offer {
-    fn beats(&self, other: &Offer) -> bool {
-        let near = |a: f64, b: f64, equal: f64| (a - b).abs() <= equal * a.max(b);
-        if self.single {
-            // Equals take turns, which keeps their connections warm.
-            let equal = near(self.end_s, other.end_s, SPREAD) && self.in_flight != other.in_flight;
-            return if equal { self.in_flight < other.in_flight } else { self.end_s < other.end_s };
-        }
-        if !near(self.gain, other.gain, EQUAL) {
-            return self.gain > other.gain;
-        }
-        if !near(self.end_s, other.end_s, EQUAL) {
-            return self.end_s < other.end_s;
-        }
-        self.in_flight < other.in_flight
-    }
-}
-
-/// Ranges per second under way, on shared links and on the downlink.
-#[derive(Clone, Debug)]
-struct Load {
-    links: BTreeMap<u32, (f64, f64)>,
-    /// Under way, and at most.
-    down: (f64, f64),
-}
-
-impl Load {
-    fn of(sources: &[Source], range: f64, downlink: Option<f64>) -> Load {
-        let down = (0.0, downlink.map_or(f64::INFINITY, |rate| AMPLE * sane(rate) / range));
-        let mut load = Load { links: BTreeMap::new(), down };
-        for source in sources {
-            if let Some((link, rate)) = source.shared {
-                load.links.entry(link).or_insert((0.0, rate / range));
-            }
-            if source.in_flight > 0 {
-                let pace = load.gain(source, source.pace(source.in_flight, range));
-                load.add(source, pace);
-            }
-        }
-        load
-    }
-
-    /// What is left of `more` ranges per second within the links.
-    fn gain(&self, source: &Source, more: f64) -> f64 {
-        let link = source.shared.and_then(|(link, _)| self.links.get(&link));
-        let left = |(now, most): &(f64, f64)| (most - now).max(0.0);
-        more.max(0.0).min(link.map_or(f64::INFINITY, left)).min(left(&self.down))
-    }
-
-    /// Whether the downlink has all it can carry.
-    fn is_full(&self) -> bool {
-        self.down.0 >= self.down.1
-    }
-
-    fn add(&mut self, source: &Source, pace: f64) {
-        self.down.0 += pace;
-        if let Some(link) = source.shared.and_then(|(link, _)| self.links.get_mut(&link)) {
-            link.0 += pace;
+    /// Asks somebody who fails soon, for an occasion to send after that.
+    fn knock(&self, ask: &Ask<'_>, end_s: f64, allotment: &mut Allotment) {
+        let fails_s = |one: &Candidate| match self.truth.fate(&Self::request(one.peer, 0, ask)) {
+            Fate::Fails { after_s } if after_s < KNOCK * end_s => Some((after_s, one.peer)),
+            _ => None,
+        };
+        let soonest = ask.candidates.iter().filter_map(fails_s).min_by(|a, b| a.0.total_cmp(&b.0));
+        if let Some((_, peer)) = soonest {
+            allotment.give(peer, 1);
         }
     }
 }
 
-impl Policy for Clairvoyant {
+impl<T: Truth> Policy for Clairvoyant<T> {
     fn name(&self) -> &'static str {
         "clairvoyant"
     }
@@ -385,7 +231,9 @@ impl Policy for Clairvoyant {
         self.content = Some(ask.content);
         let range = ask.range.as_f64().max(1.0);
         let mut allotment = Allotment::new(ask);
-        let all: Vec<Source> = ask.candidates.iter().filter_map(|one| self.source(one.peer, ask)).collect();
+        let way = self.ways.next(ask.content, self.ranges);
+        let mut all: Vec<Source> = ask.candidates.iter().filter_map(|one| self.source(one.peer, ask, &way)).collect();
+        way.narrow(&mut all, |source| source.start_s() + source.body_s(range));
         // First as if only those counted who serve their next request, then with those whose mishap is over in time.
         let serving: Vec<Source> = all.iter().filter(|source| source.mishaps[0].is_none()).copied().collect();
         let first_s = self.end_s(&serving, ask.ranges_left, range);
@@ -393,7 +241,10 @@ impl Policy for Clairvoyant {
         let sources: Vec<Source> = all.iter().filter(in_time).copied().collect();
         let end_s = if sources.len() > serving.len() { self.end_s(&sources, ask.ranges_left, range) } else { first_s };
         let end_s = if ask.ranges_left == 1 { end_s * (1.0 + SPREAD) } else { end_s };
-        self.fill(&sources, end_s, range, &mut allotment);
+        self.fill(&sources, end_s, range, &way, &mut allotment);
+        if way.spaces > 0.0 && allotment.left() == 1 && !sources.is_empty() {
+            self.knock(ask, end_s, &mut allotment);
+        }
         for source in &sources {
             let given = allotment.of(source.peer);
             if given > 0 {
@@ -401,8 +252,10 @@ impl Policy for Clairvoyant {
                 self.drained.insert(source.peer, ask.now + Span::from_micros((owed_s * 1e6) as u64));
             }
         }
+        // Who serves and is full has room when one of his ends; the client asks again then.
         let granted = ask.free.min(ask.ranges_left) > allotment.left();
-        if !granted && self.in_flight.for_content(ask.content) == 0 {
+        let room_comes = !sources.is_empty() && !self.in_flight.is_empty();
+        if !granted && !room_comes && self.in_flight.for_content(ask.content) == 0 {
             // Everybody's next request fails: those are sent to whoever has them behind him soonest, to get at what follows.
             let mut soonest: Vec<(f64, PeerIndex)> =
                 all.iter().filter_map(|source| Some((source.mishaps[0]?, source.peer))).collect();
@@ -423,12 +276,16 @@ impl Policy for Clairvoyant {
 
     fn sent(&mut self, peer: PeerIndex, range: Bytes, now: Time) {
         if let Some(content) = self.content {
+            self.sent_at.entry(peer).or_default().push_back(now);
             self.truth.sent(&Request { peer, content, range, at: now, ahead: 0 });
         }
     }
 
     fn ended(&mut self, peer: PeerIndex, content: u64, _range: Bytes, delivery: &Delivery, now: Time) {
         self.in_flight.ended(content, peer);
+        if let Some(sent) = self.sent_at.get_mut(&peer) {
+            sent.pop_front();
+        }
         if self.in_flight.at(peer) == 0 {
             self.drained.insert(peer, now);
         }
@@ -438,6 +295,32 @@ impl Policy for Clairvoyant {
     fn opinion(&self, peer: PeerIndex, now: Time) -> Opinion {
         Opinion { demoted: false, credited_rate: Some(sane(self.truth.capacity(peer, now))) }
     }
+}
+
+impl<T: Truth + Clone> Rehearses for Clairvoyant<T> {
+    fn ways(&self, ranges: u32) -> usize {
+        Ways::count(ranges)
+    }
+
+    fn go(&mut self, content: u64, way: usize) {
+        self.ways.go(content, way);
+    }
+
+    fn forget_all_but(&mut self, contents: &[u64]) {
+        self.ways.forget_all_but(contents);
+    }
+}
+
+/// The yardstick for the run of `workload` in `world` under `seed`, rehearsed.
+///
+/// # Errors
+/// [`Impossible`] names the field that no world or workload can have.
+pub fn clairvoyant(world: &World, workload: &Workload, seed: u64) -> Result<Clairvoyant<Foresight>, Impossible> {
+    let foresight = Foresight::new(world, workload, seed)?;
+    let ranges = foresight.ranges();
+    let fresh = Clairvoyant::new(foresight, ranges);
+    let ways = Ways::found(rehearse(world, workload, fresh.clone(), seed)?);
+    Ok(Clairvoyant { ways, ..fresh })
 }
 
 #[cfg(test)]

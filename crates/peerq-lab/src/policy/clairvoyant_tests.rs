@@ -13,7 +13,7 @@ struct Table {
 }
 
 impl Truth for Table {
-    fn fate(&mut self, request: &Request) -> Fate {
+    fn fate(&self, request: &Request) -> Fate {
         if self.fails.contains(&request.peer.0) {
             return Fate::Fails { after_s: 0.01 };
         }
@@ -42,7 +42,7 @@ impl Truth for Table {
 
 fn granted(table: Table, ranges_left: u32, free: u32) -> Vec<(u32, u32)> {
     let mut bench = Bench::new(table.rates.len() as u32);
-    bench.ask(&mut Clairvoyant::new(Box::new(table)), ranges_left, free)
+    bench.ask(&mut Clairvoyant::new(table, 1), ranges_left, free)
 }
 
 fn rates(rates: &[f64]) -> Table {
@@ -80,7 +80,7 @@ fn a_shared_link_is_planned_at_its_own_rate() {
     // Four mirrors share 2 MB/s, one independent peer has 1 MB/s: in 9 ranges about 3 are its own.
     let shared = vec![Some((0, 2e6)); 4];
     let table = Table { shared, ..rates(&[10e6, 10e6, 10e6, 10e6, 1e6]) };
-    let mut clairvoyant = Clairvoyant::new(Box::new(table.clone()));
+    let clairvoyant = Clairvoyant::new(table.clone(), 2);
     let bench = Bench::new(5);
     let ask = Ask {
         now: bench.now,
@@ -92,7 +92,8 @@ fn a_shared_link_is_planned_at_its_own_rate() {
         in_flight: 64,
         candidates: &bench.candidates,
     };
-    let sources: Vec<Source> = (0..5).map(|peer| clairvoyant.source(PeerIndex(peer), &ask).unwrap()).collect();
+    let way = Ways::default().next(1, 9);
+    let sources: Vec<Source> = (0..5).map(|peer| clairvoyant.source(PeerIndex(peer), &ask, &way).unwrap()).collect();
     let end_s = clairvoyant.end_s(&sources, 9, RANGE as f64);
     assert!((3.0..3.2).contains(&end_s), "{end_s}");
     assert!(of(&granted(table, 9, 64), 4) > 0);
@@ -101,7 +102,7 @@ fn a_shared_link_is_planned_at_its_own_rate() {
 #[test]
 fn the_downlink_bounds_the_plan() {
     let table = Table { downlink: Some(0.2e6), ..rates(&[10e6; 8]) };
-    let clairvoyant = Clairvoyant::new(Box::new(table));
+    let clairvoyant = Clairvoyant::new(table, 1);
     assert!(clairvoyant.delivered_by(&[], 1.0, 1e6) <= 0.2);
 }
 

@@ -1,18 +1,19 @@
 //! The truth of a simulated run, from the same draws that the simulator runs on.
 //!
-//! What the seed draws of a world is known as it is; what a peer's luck and serve time will be is known by drawing the same named streams a little ahead. What remains
-//! unknown is where packets are lost and what jitter does: a lossy connection is planned at its average rate.
+//! What the seed draws of a world is known as it is; the luck of every request is looked up by its key ([`PeerLuck`]). What remains unknown is where packets are lost and what
+//! jitter does: a lossy connection is planned at its average rate.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use peer_quality::measure::Delivery;
+use peer_quality::measure::{Delivery, End};
 use peer_quality::units::{Span, Time};
 
 use super::PeerIndex;
 use super::truth::{Fate, Ramp, Request, Truth};
 use crate::behaviour::conduct;
 use crate::model::{Behaviour, Loss, Workload, World};
-use crate::sim::{Draw, HISTORY, Impossible, PeerState, Stream, draw};
+use crate::sim::{Draw, HISTORY, Impossible, Luck, PeerDraw, PeerLuck, PeerState, Stream, draw};
 
 /// Bytes of a segment, and of the first window: as the simulator has them.
 const SEGMENT: f64 = 1460.0;
@@ -20,24 +21,33 @@ const INITIAL_WINDOW: f64 = 10.0 * SEGMENT;
 /// A connection that was idle for this many round trips starts slowly again; the simulator's timer is a little over one.
 const IDLE_ROUND_TRIPS: f64 = 1.2;
 
-/// A peer's luck, drawn ahead.
+/// What a peer's future depends on.
 #[derive(Clone, Debug)]
-struct Luck {
-    behaviour: Stream,
-    units: VecDeque<f64>,
-    serve: Stream,
-    serve_s: VecDeque<f64>,
+struct Past {
+    luck: PeerLuck,
     /// Requests served since it began to farm, and the content that it withholds.
     farmed: (u32, Option<u64>),
     sent_bytes: f64,
     last_active: Option<Time>,
 }
 
+/// What was asked for a content that is not complete yet.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    /// Requests to each peer.
+    of: BTreeMap<PeerIndex, u32>,
+    delivered: u64,
+}
+
 /// See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Foresight {
-    draw: Draw,
-    luck: Vec<Luck>,
+    draw: Arc<Draw>,
+    pasts: Vec<Past>,
+    /// By content; a complete one is forgotten, so there are as many as the client fetches at once, and those it gave up.
+    asked: BTreeMap<u64, Asked>,
+    /// Ranges of a content.
+    ranges: u64,
     timeout_s: f64,
     rto_floor_s: f64,
     /// The run's start.
@@ -50,26 +60,28 @@ impl Foresight {
     /// # Errors
     /// [`Impossible`] names the field that no world can have.
     pub fn new(world: &World, workload: &Workload, seed: u64) -> Result<Self, Impossible> {
-        let draw = draw(world, seed)?;
-        let luck = draw.peers.iter().map(|peer| {
-            let stream = |purpose| Stream::new(seed, purpose, &world.peers[peer.group].name, peer.place.into());
-            Luck {
-                behaviour: stream("behaviour"),
-                units: VecDeque::new(),
-                serve: stream("serve"),
-                serve_s: VecDeque::new(),
-                farmed: (0, None),
-                sent_bytes: 0.0,
-                last_active: None,
+        let draw = Arc::new(draw(world, seed)?);
+        let past = |peer: &PeerDraw| Past {
+            luck: PeerLuck::new(seed, &world.peers[peer.group].name, peer.place),
+            farmed: (0, None),
+            sent_bytes: 0.0,
+            last_active: None,
+        };
+        let pasts = draw.peers.iter().map(past).collect();
+        let (ranges, timeout_s) = match *workload {
+            Workload::Downloads { ranges, range_timeout_s, .. } => (ranges.into(), range_timeout_s),
+            Workload::Requests { range_timeout_s, .. } => (1, range_timeout_s),
+            Workload::Closures { closure_bytes, chunk_bytes, deadline_s, .. } => {
+                (closure_bytes.div_ceil(chunk_bytes.max(1)), deadline_s)
             }
-        });
-        let luck = luck.collect();
-        let timeout_s = match *workload {
-            Workload::Downloads { range_timeout_s, .. } | Workload::Requests { range_timeout_s, .. } => range_timeout_s,
-            Workload::Closures { deadline_s, .. } => deadline_s,
         };
         let rto_floor_s = world.tcp.rto_floor_ms * 1e-3;
-        Ok(Foresight { draw, luck, timeout_s, rto_floor_s, origin: Time::ZERO })
+        Ok(Foresight { draw, pasts, asked: BTreeMap::new(), ranges, timeout_s, rto_floor_s, origin: Time::ZERO })
+    }
+
+    /// Ranges of a content.
+    pub(crate) fn ranges(&self) -> u32 {
+        self.ranges.try_into().unwrap_or(u32::MAX)
     }
 
     fn second(&self, at: Time) -> f64 {
@@ -80,28 +92,10 @@ impl Foresight {
         self.draw.peers.get(peer.0 as usize).map(|drawn| drawn.at(self.second(at)))
     }
 
-    /// Whether the request after `ahead` others meets what happens to `share` of them.
-    fn happens(&mut self, peer: PeerIndex, ahead: u32, share: f64) -> bool {
-        if share >= 1.0 || share <= 0.0 {
-            return share >= 1.0;
-        }
-        let luck = &mut self.luck[peer.0 as usize];
-        while luck.units.len() <= ahead as usize {
-            let unit = luck.behaviour.unit();
-            luck.units.push_back(unit);
-        }
-        luck.units[ahead as usize] < share
-    }
-
-    fn serve_s(&mut self, peer: PeerIndex, ahead: u32) -> f64 {
-        let serve = self.draw.peers[peer.0 as usize].serve;
-        let luck = &mut self.luck[peer.0 as usize];
-        while luck.serve_s.len() <= ahead as usize {
-            let cold = luck.serve.happens(serve.cold_share);
-            let ms = if cold { luck.serve.exponential(serve.cold_ms) } else { serve.hot_ms };
-            luck.serve_s.push_back(ms * 1e-3);
-        }
-        luck.serve_s[ahead as usize]
+    fn luck(&self, request: &Request) -> Luck {
+        let asked = self.asked.get(&request.content).and_then(|asked| asked.of.get(&request.peer));
+        let nth = asked.copied().unwrap_or(0).saturating_add(request.ahead);
+        self.pasts[request.peer.0 as usize].luck.of(request.content, nth)
     }
 
     /// Bytes per second of one reply alone.
@@ -109,7 +103,7 @@ impl Foresight {
         let link = self.capacity(request.peer, request.at);
         match state.behaviour {
             Behaviour::Dribbles { after_bytes, rate } => {
-                let sent = self.luck[request.peer.0 as usize].sent_bytes;
+                let sent = self.pasts[request.peer.0 as usize].sent_bytes;
                 let then = sent + request.range.as_f64() * f64::from(request.ahead + 1);
                 if then > after_bytes as f64 { rate.min(link) } else { link }
             }
@@ -125,9 +119,9 @@ impl Foresight {
     }
 
     /// Seconds after which the request ends without use, beyond the way there and back; none if it is served.
-    fn mishap_s(&mut self, request: &Request, behaviour: Behaviour, body_s: f64) -> Option<f64> {
+    fn mishap_s(&self, request: &Request, behaviour: Behaviour, body_s: f64) -> Option<f64> {
         let ahead = request.ahead;
-        let mut meets = |share| self.happens(request.peer, ahead, share);
+        let meets = |share| self.luck(request).befalls(share);
         match behaviour {
             Behaviour::Fails { after_ms, share } => meets(share).then_some(after_ms * 1e-3),
             Behaviour::Lacks { share } => meets(share).then_some(0.0),
@@ -140,7 +134,7 @@ impl Foresight {
                 suppressed.then_some(f64::INFINITY)
             }
             Behaviour::Farms { good } => {
-                let (served, withheld) = self.luck[request.peer.0 as usize].farmed;
+                let (served, withheld) = self.pasts[request.peer.0 as usize].farmed;
                 let withholds = match withheld {
                     Some(content) => content == request.content || good <= ahead,
                     None => served.saturating_add(ahead) >= good,
@@ -169,19 +163,20 @@ fn lossy(rate: f64, rtt_s: f64, loss: Loss) -> f64 {
 }
 
 impl Truth for Foresight {
-    fn fate(&mut self, request: &Request) -> Fate {
+    fn fate(&self, request: &Request) -> Fate {
         let Some(state) = self.state(request.peer, request.at) else {
             // An identity that a whitewasher took later.
             return Fate::Fails { after_s: 0.0 };
         };
         let rate = self.alone(request, &state);
-        let mut first_byte_s = state.rtt_s + self.serve_s(request.peer, request.ahead);
+        let serve = &self.draw.peers[request.peer.0 as usize].serve;
+        let mut first_byte_s = state.rtt_s + self.luck(request).serve_s(serve);
         let body_s = request.range.as_f64() / rate;
         if let Some(mishap_s) = self.mishap_s(request, state.behaviour, body_s) {
             return Fate::Fails { after_s: (state.rtt_s + mishap_s).min(self.timeout_s) };
         }
         if let Behaviour::Stalls { share, for_s } = state.behaviour
-            && self.happens(request.peer, request.ahead, share)
+            && self.luck(request).befalls(share)
         {
             first_byte_s += for_s;
         }
@@ -230,7 +225,7 @@ impl Truth for Foresight {
     fn ramp(&self, peer: PeerIndex, at: Time) -> Option<Ramp> {
         let state = self.state(peer, at)?;
         let idle_s = (IDLE_ROUND_TRIPS * state.rtt_s).max(self.rto_floor_s);
-        let last = self.luck[peer.0 as usize].last_active;
+        let last = self.pasts[peer.0 as usize].last_active;
         let warm = last.is_some_and(|last| at.since(last).as_secs_f64() < idle_s);
         (!warm && state.rtt_s > 0.0).then_some(Ramp { window: INITIAL_WINDOW, round_s: state.rtt_s })
     }
@@ -255,38 +250,36 @@ impl Truth for Foresight {
     fn sent(&mut self, request: &Request) {
         let Some(state) = self.state(request.peer, request.at) else { return };
         let served = matches!(self.fate(request), Fate::Delivers { .. });
-        let luck = &mut self.luck[request.peer.0 as usize];
-        luck.serve_s.pop_front();
-        luck.sent_bytes += request.range.as_f64();
+        *self.asked.entry(request.content).or_default().of.entry(request.peer).or_default() += 1;
+        let past = &mut self.pasts[request.peer.0 as usize];
+        past.sent_bytes += request.range.as_f64();
         match state.behaviour {
-            Behaviour::Fails { share, .. }
-            | Behaviour::Lacks { share }
-            | Behaviour::Silent { share }
-            | Behaviour::Corrupts { share }
-            | Behaviour::Cuts { share }
-            | Behaviour::Stalls { share, .. }
-                if share > 0.0 && share < 1.0 =>
-            {
-                luck.units.pop_front();
-            }
             Behaviour::Farms { .. } if served => {
-                if luck.farmed.1.is_some() {
-                    luck.farmed = (0, None);
+                if past.farmed.1.is_some() {
+                    past.farmed = (0, None);
                 }
-                luck.farmed.0 += 1;
+                past.farmed.0 += 1;
             }
-            Behaviour::Farms { .. } => luck.farmed.1 = Some(request.content),
+            Behaviour::Farms { .. } => past.farmed.1 = Some(request.content),
             _ => {}
         }
     }
 
-    fn ended(&mut self, peer: PeerIndex, content: u64, _delivery: &Delivery, now: Time) {
+    fn ended(&mut self, peer: PeerIndex, content: u64, delivery: &Delivery, now: Time) {
         if content == HISTORY {
             // The run starts at the first whole second that is one later than all history, as the simulator has it.
             let origin = now.as_micros().div_ceil(1_000_000).saturating_add(1);
             self.origin = self.origin.max(Time::from_secs(origin));
-        } else if let Some(luck) = self.luck.get_mut(peer.0 as usize) {
-            luck.last_active = Some(now);
+            return;
+        }
+        if let Some(past) = self.pasts.get_mut(peer.0 as usize) {
+            past.last_active = Some(now);
+        }
+        if let (End::Completed, Some(asked)) = (delivery.end, self.asked.get_mut(&content)) {
+            asked.delivered += 1;
+            if asked.delivered == self.ranges {
+                self.asked.remove(&content);
+            }
         }
     }
 }

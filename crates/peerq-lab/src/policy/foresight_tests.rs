@@ -1,27 +1,10 @@
 use super::*;
 use crate::behaviour::{Answer, Asked};
-use crate::model::{Change, PeerGroup, Range, Serve};
+use crate::model::{Change, PeerGroup, Range};
 use peer_quality::units::Bytes;
 
 fn group(behaviour: Behaviour) -> PeerGroup {
-    PeerGroup {
-        name: "peer".into(),
-        count: 1,
-        rate: Range::Fixed(10e6),
-        rtt_ms: Range::Fixed(50.0),
-        jitter: 0.0,
-        loss: Loss::None,
-        serve: Serve::default(),
-        behaviour,
-        wire: None,
-        shares: None,
-        address_group: None,
-        relayed: false,
-        refuses_above: None,
-        history: None,
-        joins_at_s: 0.0,
-        changes: Vec::new(),
-    }
+    PeerGroup { behaviour, ..PeerGroup::honest("peer", 1, 10e6, 50.0) }
 }
 
 fn foresight(group: PeerGroup) -> Foresight {
@@ -52,14 +35,14 @@ fn what_is_foretold_is_what_the_peer_will_do() {
     ];
     for behaviour in behaviours {
         let mut foresight = foresight(group(behaviour));
-        let (mut peer, mut luck) = (conduct(&behaviour), Stream::new(5, "behaviour", "peer", 0));
+        let (mut peer, luck) = (conduct(&behaviour), PeerLuck::new(5, "peer", 0));
         for step in 0..200 {
             let request = request(step / 7, 1);
             let foretold = foresight.fate(&request);
             assert_eq!(foretold, foresight.fate(&request), "looking changes nothing");
             foresight.sent(&request);
             let asked = Asked { content: request.content, bytes: 1_000_000, at_s: 1.0 };
-            let served = peer.answer(&asked, &mut luck) == Answer::Serves;
+            let served = peer.answer(&asked, luck.of(request.content, (step % 7) as u32)) == Answer::Serves;
             assert_eq!(!fails(foretold), served, "{behaviour:?}, step {step}");
         }
     }

@@ -30,9 +30,9 @@ impl InFlight {
         }
     }
 
-    /// Whether nothing is.
+    /// Whether nothing is in flight anywhere.
     pub(crate) fn is_empty(&self) -> bool {
-        self.content.is_empty()
+        self.at.is_empty()
     }
 
     /// In flight at `peer`, over all contents.

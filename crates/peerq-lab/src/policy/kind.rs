@@ -1,7 +1,6 @@
 //! The policies by name.
 
-use super::clairvoyant::Clairvoyant;
-use super::foresight::Foresight;
+use super::clairvoyant::clairvoyant;
 use super::haskell::Haskell;
 use super::lowest_rtt::LowestRtt;
 use super::msgrate::Msgrate;
@@ -82,7 +81,7 @@ impl PolicyKind {
             PolicyKind::Msgrate => Box::new(Msgrate::new(seed)),
             PolicyKind::P2c => Box::new(P2c::new(seed)),
             PolicyKind::Haskell => Box::new(Haskell::new(seed)),
-            PolicyKind::Clairvoyant => Box::new(Clairvoyant::new(Box::new(Foresight::new(world, workload, seed)?))),
+            PolicyKind::Clairvoyant => Box::new(clairvoyant(world, workload, seed)?),
         })
     }
 }

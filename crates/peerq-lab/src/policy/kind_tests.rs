@@ -1,4 +1,5 @@
 use super::*;
+use crate::policy::clairvoyant::Clairvoyant;
 use crate::policy::testing::{Bench, completed, failed};
 use crate::policy::truth::Unknown;
 use peer_quality::measure::{Delivery, End, Fault};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 fn build(kind: PolicyKind, seed: u64) -> Box<dyn Policy> {
     match kind {
         // The bench is no world.
-        PolicyKind::Clairvoyant => Box::new(Clairvoyant::new(Box::new(Unknown))),
+        PolicyKind::Clairvoyant => Box::new(Clairvoyant::new(Unknown, 1)),
         kind => kind
             .build(
                 &World::default(),

@@ -18,16 +18,19 @@ pub mod foresight;
 pub mod haskell;
 mod in_flight;
 mod kind;
+mod load;
 pub mod lowest_rtt;
 pub mod msgrate;
 pub mod p2c;
 pub mod peerq;
 pub mod published;
 pub mod round_robin;
+mod source;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod truth;
+mod ways;
 
 pub use kind::PolicyKind;
 

@@ -52,7 +52,7 @@ pub struct Request {
 /// See the module documentation.
 pub trait Truth {
     /// What becomes of a request.
-    fn fate(&mut self, request: &Request) -> Fate;
+    fn fate(&self, request: &Request) -> Fate;
 
     /// Whether the fates of its requests at `at` differ from each other; where not, that of the next one stands for all.
     fn is_fickle(&self, _peer: PeerIndex, _at: Time) -> bool {
@@ -104,7 +104,7 @@ pub trait Truth {
 pub struct Unknown;
 
 impl Truth for Unknown {
-    fn fate(&mut self, _request: &Request) -> Fate {
+    fn fate(&self, _request: &Request) -> Fate {
         Fate::Delivers { first_byte_s: 0.1, rate: 1e6 }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Summary;
-use super::summary::geometric_means;
+use super::summary::{PolicyFigures, geometric_means};
 
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,8 +27,8 @@ pub struct ComparePlan {
     pub met: bool,
     /// The checks.
     pub checks: Vec<CompareCheck>,
-    /// The policies.
-    pub policies: BTreeMap<String, CompareSums>,
+    /// The policies. Times in seconds, shares as fractions, `yardstick_*` as ratios; null where there is nothing to say.
+    pub policies: BTreeMap<String, PolicyFigures>,
 }
 
 /// One check.
@@ -42,29 +42,6 @@ pub struct CompareCheck {
     pub got: Option<f64>,
     /// Whether it passes.
     pub ok: bool,
-}
-
-/// One policy. Times in seconds, shares as fractions, `yardstick_*` as ratios; null where there is nothing to say.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CompareSums {
-    /// Median completion.
-    pub p50_s: Option<f64>,
-    /// 95th percentile.
-    pub p95_s: Option<f64>,
-    /// 99th percentile.
-    pub p99_s: Option<f64>,
-    /// Share of deadlines missed.
-    pub deadline_miss: Option<f64>,
-    /// Share of bytes from hostile peers.
-    pub hostile_share: Option<f64>,
-    /// Share of bytes of no use.
-    pub duplicate_share: Option<f64>,
-    /// Median over the yardstick's.
-    pub yardstick_p50: Option<f64>,
-    /// 99th percentile over the yardstick's.
-    pub yardstick_p99: Option<f64>,
-    /// Panics.
-    pub panics: u32,
 }
 
 /// Means of one policy.
@@ -89,25 +66,11 @@ fn plan(summary: &Summary) -> ComparePlan {
         got: judged.got,
         ok: judged.ok,
     });
-    let policies = summary.policies.iter().map(|(name, one)| {
-        let sums = CompareSums {
-            p50_s: one.p50_s,
-            p95_s: one.p95_s,
-            p99_s: one.p99_s,
-            deadline_miss: one.deadline_miss,
-            hostile_share: one.hostile_share,
-            duplicate_share: one.duplicate_share,
-            yardstick_p50: one.yardstick_p50,
-            yardstick_p99: one.yardstick_p99,
-            panics: one.panics,
-        };
-        (name.clone(), sums)
-    });
     ComparePlan {
         name: summary.plan.plan.clone(),
         scenario: summary.plan.scenario.clone(),
         met: summary.met,
         checks: checks.collect(),
-        policies: policies.collect(),
+        policies: summary.policies.iter().cloned().collect(),
     }
 }

@@ -24,11 +24,11 @@ mod table;
 pub(crate) mod testing;
 
 pub use bench::{Bench, OURS, YARDSTICK};
-pub use compare::{Compare, CompareCheck, ComparePlan, CompareSums, Means, compare};
+pub use compare::{Compare, CompareCheck, ComparePlan, Means, compare};
 pub use html::page;
 pub use lines::{Lines, LinesError, PlanLine, RunLine, SCHEMA};
 pub use log::{Ended, How, RunLog, Sent, Viewed};
 pub use runner::{Progress, Selection, Shard, run};
 pub use series::Series;
-pub use summary::{Summary, summarise};
+pub use summary::{PolicyFigures, Summary, summarise};
 pub use table::{compare_table, plan_table};

@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::measure::completion::time_s;
 use crate::model::{Kind, RunResult};
 use crate::plan::{DEFAULT_SEEDS, Plan, What};
 
@@ -16,10 +17,6 @@ use super::{Bench, Lines, OURS, PlanLine, RunLine, RunLog, Series};
 
 /// Most completion times kept of a run.
 const MAX_TIMES: usize = 1024;
-
-/// What a request that never ended counts as, seconds: about the time after which the client abandons one. A real completion may take longer, but never so long
-/// that giving up would pay.
-const NEVER_S: f64 = 3600.0;
 
 /// What to run, besides the plans.
 #[derive(Clone, Debug, Default)]
@@ -179,8 +176,7 @@ fn run_one(bench: &dyn Bench, job: &Job<'_>) -> RunLine {
 }
 
 fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> RunLine {
-    let time_s = |request: &crate::model::RequestResult| request.end_s.map_or(NEVER_S, |end_s| end_s - request.start_s);
-    let times: Vec<f64> = result.requests.iter().map(|request| rounded(time_s(request).max(0.0))).collect();
+    let times: Vec<f64> = result.requests.iter().map(|request| rounded(time_s(request))).collect();
     let missed = |request: &&crate::model::RequestResult| {
         request.deadline_s.is_some_and(|deadline| request.end_s.is_none_or(|end| end > deadline))
     };

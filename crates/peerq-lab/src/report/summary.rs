@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::measure::yardstick::geometric_mean;
 use crate::plan::{Check, Take, What};
 
@@ -9,9 +11,10 @@ use super::quantile::{quantile, rounded, sorted};
 use super::{Lines, OURS, PlanLine, RunLine, YARDSTICK};
 
 /// One policy in one plan, over all seeds.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PolicyFigures {
     /// Completion times of all requests of all seeds, seconds, ascending.
+    #[serde(skip)]
     pub times_s: Vec<f64>,
     /// Median completion, seconds.
     pub p50_s: Option<f64>,
@@ -32,8 +35,10 @@ pub struct PolicyFigures {
     /// Panics over all seeds.
     pub panics: u32,
     /// Runs.
+    #[serde(skip)]
     pub runs: u32,
     /// The first reason why a run gave nothing.
+    #[serde(skip)]
     pub error: Option<String>,
 }
 

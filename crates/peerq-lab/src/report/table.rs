@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::summary::geometric_means;
+use super::summary::{PolicyFigures, geometric_means};
 use super::{Summary, YARDSTICK};
 
 /// One line per plan: whether it is met, and how each policy stands to the yardstick; the geometric means last.
@@ -44,17 +44,7 @@ pub fn plan_table(summary: &Summary) -> String {
             .to_vec(),
     ];
     for (name, one) in &summary.policies {
-        rows.push(vec![
-            name.clone(),
-            number(one.p50_s),
-            number(one.p95_s),
-            number(one.p99_s),
-            ratios(one.yardstick_p50, one.yardstick_p99),
-            percent(one.deadline_miss),
-            percent(one.hostile_share),
-            percent(one.duplicate_share),
-            one.panics.to_string(),
-        ]);
+        rows.push([name.clone()].into_iter().chain(cells(one)).collect());
     }
     text.push_str(&aligned(&rows));
     text.push('\n');
@@ -75,12 +65,26 @@ pub fn plan_table(summary: &Summary) -> String {
     text
 }
 
+/// The figures of one policy: completion, over the yardstick, shares, panics.
+pub(super) fn cells(one: &PolicyFigures) -> [String; 8] {
+    [
+        number(one.p50_s),
+        number(one.p95_s),
+        number(one.p99_s),
+        ratios(one.yardstick_p50, one.yardstick_p99),
+        percent(one.deadline_miss),
+        percent(one.hostile_share),
+        percent(one.duplicate_share),
+        one.panics.to_string(),
+    ]
+}
+
 /// Whether a plan is met, in a word or two.
 pub(super) fn verdict(summary: &Summary) -> &'static str {
     if summary.met { "met" } else { "not yet met" }
 }
 
-pub(super) fn ratios(p50: Option<f64>, p99: Option<f64>) -> String {
+fn ratios(p50: Option<f64>, p99: Option<f64>) -> String {
     match (p50, p99) {
         (Some(p50), Some(p99)) => format!("{p50:.2} / {p99:.2}"),
         _ => "-".to_owned(),
@@ -96,7 +100,7 @@ pub(super) fn number(value: Option<f64>) -> String {
     }
 }
 
-pub(super) fn percent(value: Option<f64>) -> String {
+fn percent(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{:.1} %", value * 100.0))
 }
 

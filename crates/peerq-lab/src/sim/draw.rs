@@ -5,8 +5,8 @@
 //! takes [`completion_s`] without loss, jitter and other traffic; [`PeerState::true_rate`] says what the behaviour leaves of the link's rate over many requests, and
 //! [`Draw::shared`] and [`Draw::downlink`] bound what several peers deliver together.
 //!
-//! Not drawn ahead, because they depend on what is asked: the fate of a single request (shares), where packets are lost, jitter, cold serves, and our own random
-//! pauses; the draw says how likely they are.
+//! The fate of a single request (shares, cold serves) is [`PeerLuck`](super::PeerLuck)'s. Not drawn ahead, because they depend on what is asked: where packets are lost,
+//! jitter, and our own random pauses; the draw says how likely they are.
 
 use std::collections::BTreeMap;
 
@@ -174,25 +174,14 @@ pub fn completion_s(rate: f64, rtt_s: f64, bytes: f64, window: Option<f64>) -> f
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::PeerGroup;
 
     fn world(text: &[(&str, u32)]) -> World {
-        let group = |name: &str, count| crate::model::PeerGroup {
-            name: name.into(),
-            count,
+        let group = |name: &str, count| PeerGroup {
             rate: Range::Between([1e6, 1e8]),
             rtt_ms: Range::Between([10.0, 300.0]),
             jitter: 0.2,
-            loss: Loss::None,
-            serve: Serve::default(),
-            behaviour: Behaviour::Honest,
-            wire: None,
-            shares: None,
-            address_group: None,
-            relayed: false,
-            refuses_above: None,
-            history: None,
-            joins_at_s: 0.0,
-            changes: Vec::new(),
+            ..PeerGroup::honest(name, count, 0.0, 0.0)
         };
         World { peers: text.iter().map(|(name, count)| group(name, *count)).collect(), ..World::default() }
     }

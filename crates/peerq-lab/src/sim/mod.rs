@@ -13,10 +13,12 @@
 //! ([`Client::verify_group`](crate::model::Client::verify_group)) are for clients that see segments, and change nothing here: every range is verified alone.
 //!
 //! # Determinism
-//! One event queue, ordered by time and by order of planning; every draw from a named [`Stream`]. The same arguments give the same result, bit for bit.
+//! One event queue, ordered by time and by order of planning; every draw from a named [`Stream`], or, for what befalls a single request, by its key
+//! ([`Luck`]). The same arguments give the same result, bit for bit.
 
 mod check;
 mod draw;
+mod luck;
 mod network;
 mod observe;
 mod queue;
@@ -26,6 +28,7 @@ mod ticks;
 
 pub use check::{Flaw, Impossible, check_workload, check_world};
 pub use draw::{Draw, PeerDraw, PeerState, completion_s, draw};
+pub use luck::{Luck, PeerLuck};
 pub use observe::{Fact, Observer};
 pub use random::Stream;
-pub use run::{HISTORY, run};
+pub use run::{HISTORY, Rehearses, Turn, rehearse, run};

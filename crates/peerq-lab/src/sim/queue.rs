@@ -89,7 +89,7 @@ impl PartialOrd for Planned {
 }
 
 /// Events by time, then by order of planning.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Queue {
     general: BinaryHeap<Reverse<Planned>>,
     ticks: Ticks,

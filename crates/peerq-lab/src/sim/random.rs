@@ -27,7 +27,7 @@ impl Stream {
 
     /// From 0 up to, but without, 1.
     pub fn unit(&mut self) -> f64 {
-        (self.source.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+        unit(self.source.next_u64())
     }
 
     /// Whether something of this probability happens.
@@ -85,8 +85,13 @@ impl Stream {
     }
 }
 
+/// The upper 53 bits as a number from 0 up to, but without, 1.
+pub(crate) fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
 /// FNV-1a, 64 bits: names become words of a key, nothing else.
-fn hash(name: &str) -> u64 {
+pub(crate) fn hash(name: &str) -> u64 {
     name.bytes().fold(0xCBF2_9CE4_8422_2325, |state, byte| (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }
 

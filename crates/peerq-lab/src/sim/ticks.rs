@@ -6,7 +6,7 @@
 use super::queue::{Micros, NEVER};
 
 /// One tick per connection, by time, then by order of planning.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Ticks {
     /// When each connection ticks, and when that was planned.
     keys: Vec<(Micros, u64)>,

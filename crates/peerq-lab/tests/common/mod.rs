@@ -3,30 +3,13 @@
 
 use peer_quality::measure::{Delivery, End};
 use peer_quality::units::{Bytes, Time};
-use peerq_lab::model::{Behaviour, Client, Loss, PeerGroup, Range, RunResult, Serve, Workload, World};
+use peerq_lab::model::{Behaviour, Client, PeerGroup, RunResult, Workload, World};
 use peerq_lab::policy::{Ask, Grant, PeerIndex, Policy};
 use peerq_lab::sim::{self, Fact, Observer};
 
 /// An honest group on a clean link.
 pub fn group(name: &str, count: u32, rate: f64, rtt_ms: f64) -> PeerGroup {
-    PeerGroup {
-        name: name.into(),
-        count,
-        rate: Range::Fixed(rate),
-        rtt_ms: Range::Fixed(rtt_ms),
-        jitter: 0.0,
-        loss: Loss::None,
-        serve: Serve::default(),
-        behaviour: Behaviour::Honest,
-        wire: None,
-        shares: None,
-        address_group: None,
-        relayed: false,
-        refuses_above: None,
-        history: None,
-        joins_at_s: 0.0,
-        changes: Vec::new(),
-    }
+    PeerGroup::honest(name, count, rate, rtt_ms)
 }
 
 /// A group that behaves.

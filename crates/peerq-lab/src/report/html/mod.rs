@@ -10,9 +10,9 @@ use std::fmt::Write;
 
 use crate::model::Kind;
 
-use super::summary::{PolicyFigures, geometric_means};
+use super::summary::geometric_means;
 use super::svg::{COLOURS, escaped};
-use super::table::{number, percent, ratios, verdict};
+use super::table::{cells, number, verdict};
 use super::{Lines, OURS, Summary, YARDSTICK, summarise};
 
 const STYLE: &str = include_str!("style.css");
@@ -148,19 +148,6 @@ fn policies(html: &mut String, summary: &Summary, palette: &Palette) {
     for (policy, error) in summary.policies.iter().filter_map(|(name, one)| Some((name, one.error.as_ref()?))) {
         let _ = writeln!(html, "<p class=\"unmet\">{}: {}</p>", escaped(policy), escaped(error));
     }
-}
-
-fn cells(one: &PolicyFigures) -> [String; 8] {
-    [
-        number(one.p50_s),
-        number(one.p95_s),
-        number(one.p99_s),
-        ratios(one.yardstick_p50, one.yardstick_p99),
-        percent(one.deadline_miss),
-        percent(one.hostile_share),
-        percent(one.duplicate_share),
-        one.panics.to_string(),
-    ]
 }
 
 fn checks(html: &mut String, summary: &Summary) {

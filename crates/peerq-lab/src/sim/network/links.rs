@@ -7,7 +7,7 @@
 const FULL: f64 = 1.0 - 1e-9;
 
 /// The links and who passes them now.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Links {
     capacity: Vec<f64>,
     /// The links a peer's bytes pass, at most two.

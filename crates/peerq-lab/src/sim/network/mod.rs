@@ -10,13 +10,16 @@ mod loss;
 mod transfer;
 mod window;
 
+use std::sync::Arc;
+
 use self::connection::{Connection, Mode, Path, retried_at};
 use self::links::Links;
 use self::loss::Losses;
-pub(crate) use self::transfer::is_stale;
-use self::transfer::{Order, Phase, Transfer, Transfers};
+pub(crate) use self::transfer::{Order, is_stale};
+use self::transfer::{Phase, Transfer, Transfers};
 pub(crate) use self::window::INITIAL;
 use super::draw::{Draw, PeerDraw};
+use super::luck::PeerLuck;
 use super::queue::{Event, Micros, Queue, TransferId, micros, seconds};
 use super::random::Stream;
 use crate::behaviour::{Answer, Asked, Conduct, conduct};
@@ -45,13 +48,13 @@ pub(crate) enum How {
 }
 
 /// One peer as it is now.
+#[derive(Clone)]
 struct Peer {
     rate: f64,
     path: Path,
-    draw: PeerDraw,
+    draw: Arc<PeerDraw>,
     conduct: Box<dyn Conduct>,
-    luck: Stream,
-    serving: Stream,
+    luck: PeerLuck,
     connection: Connection,
     /// Requests it serves.
     in_service: u32,
@@ -62,6 +65,7 @@ struct Peer {
 }
 
 /// Everything between the client and the peers, and the peers.
+#[derive(Clone)]
 pub(crate) struct Network {
     pub(crate) queue: Queue,
     pub(crate) transfers: Transfers,
@@ -100,10 +104,9 @@ impl Network {
             Peer {
                 rate: peer.start.rate,
                 path: Path { rtt_s: peer.start.rtt_s, jitter: peer.jitter, rto_floor_s: world.tcp.rto_floor_ms * 1e-3 },
-                draw: peer.clone(),
+                draw: Arc::new(peer.clone()),
                 conduct,
-                luck: stream("behaviour"),
-                serving: stream("serve"),
+                luck: PeerLuck::new(seed, name, peer.place),
                 connection: Connection::new(Losses::new(peer.loss, stream("loss")), stream("jitter")),
                 in_service: 0,
                 served: 0.0,
@@ -149,10 +152,10 @@ impl Network {
     }
 
     /// Sends a request.
-    pub(crate) fn send(&mut self, slot: u32, identity: u32, job: u32, range: u32, bytes: u64) -> TransferId {
+    pub(crate) fn send(&mut self, order: Order) -> TransferId {
         let now = self.queue.now();
-        let id = self.transfers.open(Order { peer: slot, identity, job, range, bytes }, now);
-        let peer = &mut self.peers[slot as usize];
+        let id = self.transfers.open(order, now);
+        let peer = &mut self.peers[order.peer as usize];
         peer.open.push(id.place);
         let way = micros(peer.connection.round_trip_s(&peer.path) / 2.0);
         let leaves_at = now.max(peer.connection.up_at);
@@ -215,11 +218,8 @@ impl Network {
             bytes: transfer.bytes,
             at_s: seconds(now.saturating_sub(self.origin)),
         };
-        transfer.answer = peer.conduct.answer(&asked, &mut peer.luck);
-        let serve = &peer.draw.serve;
-        // Every request draws the same luck, whatever becomes of it.
-        let cold = peer.serving.happens(serve.cold_share);
-        let serve_ms = if cold { peer.serving.exponential(serve.cold_ms) } else { serve.hot_ms };
+        let luck = peer.luck.of(asked.content, transfer.nth);
+        transfer.answer = peer.conduct.answer(&asked, luck);
         match transfer.answer {
             Answer::Silent => {}
             Answer::Lacks => self.queue.plan(now.saturating_add(back), Event::Refused(id)),
@@ -227,7 +227,8 @@ impl Network {
                 self.queue.plan(now.saturating_add(micros(after_s)).saturating_add(back), Event::Refused(id));
             }
             Answer::Serves | Answer::Corrupts | Answer::Stalls { .. } | Answer::Cuts => {
-                self.queue.plan(now.saturating_add(micros(serve_ms * 1e-3)).saturating_add(back), Event::Ready(id));
+                let serve = micros(luck.serve_s(&peer.draw.serve));
+                self.queue.plan(now.saturating_add(serve).saturating_add(back), Event::Ready(id));
             }
         }
     }

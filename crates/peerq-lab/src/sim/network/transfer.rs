@@ -26,6 +26,8 @@ pub(crate) struct Transfer {
     /// Whom the client takes the peer for.
     pub(crate) identity: u32,
     pub(crate) job: u32,
+    /// How many requests for the same job went to the peer before it.
+    pub(crate) nth: u32,
     pub(crate) range: u32,
     pub(crate) bytes: u64,
     pub(crate) sent_at: Micros,
@@ -59,12 +61,14 @@ pub(crate) struct Order {
     pub(crate) peer: u32,
     pub(crate) identity: u32,
     pub(crate) job: u32,
+    /// How many requests for the same job went to the peer before it.
+    pub(crate) nth: u32,
     pub(crate) range: u32,
     pub(crate) bytes: u64,
 }
 
 /// All transfers.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Transfers {
     places: Vec<Transfer>,
     free: Vec<u32>,
@@ -79,6 +83,7 @@ impl Transfers {
             peer: order.peer,
             identity: order.identity,
             job: order.job,
+            nth: order.nth,
             range: order.range,
             bytes: order.bytes,
             sent_at: now,

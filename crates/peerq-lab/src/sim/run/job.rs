@@ -1,6 +1,7 @@
 //! Jobs: what a workload wants fetched, when, and in which ranges.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Index, IndexMut};
 
 use crate::model::Workload;
 use crate::sim::queue::{Micros, micros};
@@ -17,6 +18,8 @@ pub(crate) struct Job {
     pub(crate) closed: bool,
     /// Ranges that nobody was asked for yet.
     pub(crate) pending: VecDeque<u32>,
+    /// How often each peer was asked for ranges of it.
+    pub(crate) asked: BTreeMap<u32, u32>,
     /// Places of its transfers.
     pub(crate) in_flight: Vec<u32>,
     /// Ranges delivered, and their bytes.
@@ -25,6 +28,45 @@ pub(crate) struct Job {
     pub(crate) progress: (Micros, u32),
     /// Whether it is planned to ask again.
     pub(crate) asking: bool,
+}
+
+/// The jobs of a run, or those of them that a copy of it looks at.
+#[derive(Clone, Debug)]
+pub(crate) struct Jobs {
+    first: usize,
+    jobs: Vec<Job>,
+}
+
+impl Jobs {
+    /// From `first` to `last`, both included.
+    pub(crate) fn only(&self, first: u32, last: u32) -> Jobs {
+        let jobs = self.jobs[first as usize - self.first..=last as usize - self.first].to_vec();
+        Jobs { first: first as usize, jobs }
+    }
+
+    /// The job of this index, if it is looked at.
+    pub(crate) fn get(&self, index: u32) -> Option<&Job> {
+        self.jobs.get((index as usize).checked_sub(self.first)?)
+    }
+
+    /// By index, ascending.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Job)> {
+        (self.first as u32..).zip(&self.jobs)
+    }
+}
+
+impl Index<u32> for Jobs {
+    type Output = Job;
+
+    fn index(&self, index: u32) -> &Job {
+        &self.jobs[index as usize - self.first]
+    }
+}
+
+impl IndexMut<u32> for Jobs {
+    fn index_mut(&mut self, index: u32) -> &mut Job {
+        &mut self.jobs[index as usize - self.first]
+    }
 }
 
 /// The work of a run, in the client's terms.
@@ -93,7 +135,7 @@ impl Work {
     }
 
     /// The jobs, by their start.
-    pub(crate) fn jobs(&self, workload: &Workload, seed: u64, origin: Micros) -> Vec<Job> {
+    pub(crate) fn jobs(&self, workload: &Workload, seed: u64, origin: Micros) -> Jobs {
         let mut arrivals = Stream::new(seed, "arrivals", "client", 0);
         let mut at_s = 0.0;
         let job = |index: u32| {
@@ -111,13 +153,14 @@ impl Work {
                 ended_at: None,
                 closed: false,
                 pending: VecDeque::new(),
+                asked: BTreeMap::new(),
                 in_flight: Vec::new(),
                 delivered: (0, 0),
                 progress: (0, 0),
                 asking: false,
             }
         };
-        (0..self.jobs).map(job).collect()
+        Jobs { first: 0, jobs: (0..self.jobs).map(job).collect() }
     }
 }
 

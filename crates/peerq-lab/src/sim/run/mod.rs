@@ -8,6 +8,7 @@ mod history;
 mod job;
 mod peers;
 mod ranges;
+mod rehearsal;
 mod telling;
 
 use std::collections::BTreeSet;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 use peer_quality::measure::End;
 use peer_quality::units::Time;
 
-use self::job::{Job, Work};
+use self::job::{Job, Jobs, Work};
 use super::check::{Impossible, check_workload};
 use super::draw::{Draw, draw};
 use super::network::{Done, How, Network, is_stale};
@@ -25,6 +26,8 @@ use super::random::Stream;
 use crate::behaviour::Answer;
 use crate::model::{PeerResult, RequestResult, RunResult, Workload, World};
 use crate::policy::{Candidate, PeerIndex, Policy};
+
+pub use self::rehearsal::{Rehearses, Turn, rehearse};
 
 /// The content of a history's deliveries.
 pub const HISTORY: u64 = u64::MAX;
@@ -42,6 +45,23 @@ pub fn run(
     seed: u64,
     observer: &mut dyn Observer,
 ) -> Result<RunResult, Impossible> {
+    with_run(world, workload, policy, seed, observer, |run| {
+        while let Some(event) = run.next() {
+            run.handle(event);
+        }
+        run.result()
+    })
+}
+
+/// Sets up a run and does something with it.
+fn with_run<P: Policy + ?Sized, T>(
+    world: &World,
+    workload: &Workload,
+    policy: &mut P,
+    seed: u64,
+    observer: &mut dyn Observer,
+    then: impl FnOnce(&mut Run<'_, P>) -> T,
+) -> Result<T, Impossible> {
     check_workload(workload)?;
     let draw = draw(world, seed)?;
     let past = history::past(&draw);
@@ -63,30 +83,32 @@ pub fn run(
         candidates: Vec::new(),
         pauses: Stream::new(seed, "pauses", "client", 0),
         origin,
+        answered: 0,
         events: 0,
         panics: 0,
     };
     run.meet(&past);
-    run.plan();
-    run.go();
-    Ok(run.result())
+    run.plan_arrival(0);
+    run.plan_pause(origin);
+    Ok(then(&mut run))
 }
 
 /// One identity of a peer, and what became of it.
+#[derive(Clone)]
 struct Identity {
     slot: u32,
     connected: bool,
     result: PeerResult,
 }
 
-struct Run<'a> {
+struct Run<'a, P: ?Sized> {
     network: Network,
     world: &'a World,
     draw: &'a Draw,
-    policy: &'a mut dyn Policy,
+    policy: &'a mut P,
     observer: &'a mut dyn Observer,
     work: Work,
-    jobs: Vec<Job>,
+    jobs: Jobs,
     open_jobs: u32,
     /// Jobs with ranges to ask for and slots to ask with.
     waiting: BTreeSet<u32>,
@@ -97,18 +119,41 @@ struct Run<'a> {
     candidates: Vec<Candidate>,
     pauses: Stream,
     origin: Micros,
+    /// Questions that the policy answered.
+    answered: u64,
     events: u64,
     panics: u32,
 }
 
-impl Run<'_> {
-    fn plan(&mut self) {
-        for (index, job) in self.jobs.iter().enumerate() {
-            if let Some(at) = job.begins_at {
-                self.network.queue.plan(at, Event::Begins { job: index as u32 });
-            }
+impl<P: Policy + ?Sized> Run<'_, P> {
+    /// Plans the start of a job that does not wait for another's end.
+    fn plan_arrival(&mut self, index: u32) {
+        if let Some(at) = self.jobs.get(index).and_then(|job| job.begins_at) {
+            self.network.queue.plan(at, Event::Begins { job: index });
         }
-        self.plan_pause(self.origin);
+    }
+
+    /// The same run with only some of its jobs, to go on by itself with another policy.
+    fn copy<'b>(&'b self, jobs: Jobs, policy: &'b mut P, observer: &'b mut dyn Observer) -> Run<'b, P> {
+        Run {
+            network: self.network.clone(),
+            world: self.world,
+            draw: self.draw,
+            policy,
+            observer,
+            work: self.work,
+            jobs,
+            open_jobs: self.open_jobs,
+            waiting: self.waiting.clone(),
+            identities: self.identities.clone(),
+            current: self.current.clone(),
+            candidates: self.candidates.clone(),
+            pauses: self.pauses.clone(),
+            origin: self.origin,
+            answered: self.answered,
+            events: self.events,
+            panics: self.panics,
+        }
     }
 
     fn plan_pause(&mut self, after: Micros) {
@@ -119,15 +164,16 @@ impl Run<'_> {
         }
     }
 
-    fn go(&mut self) {
+    /// What happens next, as long as anything is to be done.
+    fn next(&mut self) -> Option<Event> {
         while self.open_jobs > 0 {
-            let Some(event) = self.network.queue.next() else { return };
-            if is_stale(&self.network.transfers, event) {
-                continue;
+            let event = self.network.queue.next()?;
+            if !is_stale(&self.network.transfers, event) {
+                self.events += 1;
+                return Some(event);
             }
-            self.events += 1;
-            self.handle(event);
         }
+        None
     }
 
     fn handle(&mut self, event: Event) {
@@ -142,7 +188,7 @@ impl Run<'_> {
             }
             Event::Begins { job } => self.begins(job),
             Event::AskAgain { job } => {
-                self.jobs[job as usize].asking = false;
+                self.jobs[job].asking = false;
                 if !self.abandons(job) {
                     self.fill(job);
                 }
@@ -184,8 +230,8 @@ impl Run<'_> {
         Time::from_micros(self.network.queue.now())
     }
 
-    fn result(mut self) -> RunResult {
-        for index in 0..self.jobs.len() {
+    fn result(&mut self) -> RunResult {
+        for index in 0..self.work.jobs {
             self.jobs[index].closed = true;
             while let Some(place) = self.jobs[index].in_flight.pop() {
                 self.end(place, End::Cancelled);
@@ -208,12 +254,12 @@ impl Run<'_> {
                 bytes: job.delivered.1,
             }
         };
-        let requests: Vec<RequestResult> = self.jobs.iter().map(request).collect();
+        let requests: Vec<RequestResult> = self.jobs.iter().map(|(_, job)| request(job)).collect();
         let first = requests.iter().map(|request| request.start_s).fold(f64::INFINITY, f64::min);
         let last = requests.iter().filter_map(|request| request.end_s).fold(first, f64::max);
         RunResult {
             requests,
-            peers: self.identities.into_iter().map(|identity| identity.result).collect(),
+            peers: self.identities.drain(..).map(|identity| identity.result).collect(),
             events: self.events,
             seconds: last - first,
             panics: self.panics,

@@ -5,10 +5,10 @@ use peer_quality::units::Time;
 use super::history::Told;
 use super::{HISTORY, Identity, Run};
 use crate::model::{Kind, PeerResult};
-use crate::policy::{Candidate, PeerIndex};
+use crate::policy::{Candidate, PeerIndex, Policy};
 use crate::sim::draw::PeerDraw;
 
-impl Run<'_> {
+impl<P: Policy + ?Sized> Run<'_, P> {
     /// The peers get their identities, and the policy is told the history.
     pub(super) fn meet(&mut self, past: &[Told]) {
         for slot in 0..self.draw.peers.len() as u32 {

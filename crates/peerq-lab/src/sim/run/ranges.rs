@@ -7,8 +7,8 @@ use peer_quality::units::{Bytes, Span, Time};
 
 use super::Run;
 use super::guard::caught;
-use crate::policy::{Ask, Grant, PeerIndex};
-use crate::sim::network::{Done, How};
+use crate::policy::{Ask, Grant, PeerIndex, Policy};
+use crate::sim::network::{Done, How, Order};
 use crate::sim::queue::{Event, micros, seconds};
 
 /// A client that nobody was found for asks again after this, seconds ([`Policy::choose`]).
@@ -18,7 +18,7 @@ const ABANDONED_AFTER_S: f64 = 1800.0;
 /// Likewise after so many failures in a row: instant failures would fill that time with work.
 const ABANDONED_FAILURES: u32 = 200_000;
 
-impl Run<'_> {
+impl<P: Policy + ?Sized> Run<'_, P> {
     /// What ended because a connection was cut.
     pub(super) fn cut_off(&mut self) {
         while let Some(peer) = self.network.cut.pop() {
@@ -33,16 +33,17 @@ impl Run<'_> {
 
     pub(super) fn begins(&mut self, index: u32) {
         let now = self.network.queue.now();
-        let job = &mut self.jobs[index as usize];
+        let job = &mut self.jobs[index];
         job.begun_at = Some(job.begins_at.unwrap_or(now));
         job.progress = (now, 0);
         job.pending = VecDeque::from_iter(0..self.work.ranges);
+        self.plan_arrival(index + 1);
         self.fill(index);
     }
 
     /// Offers a job's free slots to the policy.
     pub(super) fn fill(&mut self, index: u32) {
-        let job = &self.jobs[index as usize];
+        let job = &self.jobs[index];
         if job.closed || job.begun_at.is_none() {
             self.waiting.remove(&index);
             return;
@@ -65,6 +66,7 @@ impl Run<'_> {
         };
         let policy = &mut *self.policy;
         let grants = caught(|| policy.choose(&ask));
+        self.answered += 1;
         self.panics += u32::from(grants.is_none());
         self.observer.decision(ask.now, &ask, grants.as_deref());
         let mut room = free;
@@ -79,7 +81,7 @@ impl Run<'_> {
                 self.send(index, peer);
             }
         }
-        let job = &mut self.jobs[index as usize];
+        let job = &mut self.jobs[index];
         if room > 0 {
             self.waiting.insert(index);
             if job.in_flight.is_empty() && !job.asking {
@@ -93,12 +95,15 @@ impl Run<'_> {
     }
 
     pub(super) fn send(&mut self, index: u32, peer: PeerIndex) {
-        let job = &mut self.jobs[index as usize];
+        let job = &mut self.jobs[index];
         let Some(range) = job.pending.pop_front() else { return };
         let bytes = self.work.bytes(range);
         let identity = &mut self.identities[peer.0 as usize];
         identity.result.requests += 1;
-        let id = self.network.send(identity.slot, peer.0, index, range, bytes);
+        let asked = job.asked.entry(identity.slot).or_default();
+        let order = Order { peer: identity.slot, identity: peer.0, job: index, nth: *asked, range, bytes };
+        *asked += 1;
+        let id = self.network.send(order);
         job.in_flight.push(id.place);
         let now = self.network.queue.now();
         self.network.queue.plan_timeout(self.work.timeout, Event::GivenUp(id));
@@ -128,7 +133,7 @@ impl Run<'_> {
         let transfer = self.network.close(place);
         let index = transfer.job;
         let bytes = if end == End::Completed { transfer.bytes } else { transfer.got as u64 };
-        let job = &mut self.jobs[index as usize];
+        let job = &mut self.jobs[index];
         job.in_flight.retain(|other| *other != place);
         let peer = PeerIndex(transfer.identity);
         let result = &mut self.identities[peer.0 as usize].result;
@@ -159,7 +164,7 @@ impl Run<'_> {
 
     /// After an end: the job is over, or its free slots are offered again; then those of jobs that nobody was found for.
     pub(super) fn goes_on(&mut self, index: u32) {
-        let job = &mut self.jobs[index as usize];
+        let job = &mut self.jobs[index];
         if job.closed {
             return;
         }
@@ -185,7 +190,9 @@ impl Run<'_> {
 
     /// A job is over; where jobs follow each other, the next begins.
     pub(super) fn shut(&mut self, index: u32) {
-        self.jobs[index as usize].closed = true;
+        let job = &mut self.jobs[index];
+        job.closed = true;
+        job.asked.clear();
         self.waiting.remove(&index);
         self.open_jobs -= 1;
         if let (Some(pause), true) = (self.work.pause, index + 1 < self.work.jobs) {
@@ -196,14 +203,14 @@ impl Run<'_> {
 
     /// Gives a job up that nothing moves any more.
     pub(super) fn abandons(&mut self, index: u32) -> bool {
-        let job = &self.jobs[index as usize];
+        let job = &self.jobs[index];
         let (since, failures) = job.progress;
         let stuck_s = seconds(self.network.queue.now() - since);
         if job.closed || (stuck_s < ABANDONED_AFTER_S && failures < ABANDONED_FAILURES) {
             return job.closed;
         }
         self.shut(index);
-        while let Some(place) = self.jobs[index as usize].in_flight.pop() {
+        while let Some(place) = self.jobs[index].in_flight.pop() {
             self.end(place, End::Cancelled);
         }
         true

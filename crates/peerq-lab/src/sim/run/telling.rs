@@ -5,10 +5,10 @@ use peer_quality::units::{Bytes, Time};
 
 use super::Run;
 use super::guard::caught;
-use crate::policy::{Opinion, PeerIndex};
+use crate::policy::{Opinion, PeerIndex, Policy};
 use crate::sim::observe::Fact;
 
-impl Run<'_> {
+impl<P: Policy + ?Sized> Run<'_, P> {
     /// A link to a peer came up or went down.
     pub(super) fn connect(&mut self, peer: u32, up: bool, now: Time) {
         let identity = &mut self.identities[peer as usize];
