@@ -20,7 +20,7 @@ pub use lateness::Lateness;
 pub use log_estimate::LogEstimate;
 pub use population::Population;
 pub use predicted::{Rating, Wire};
-pub use ramp::{Ramp, Warmth};
+pub use ramp::{Opening, Ramp, Warmth};
 pub use refusals::Refusals;
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;

@@ -89,7 +89,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::estimate::Basis;
+    use crate::estimate::{Basis, Opening};
     use crate::seed::Seed;
     use crate::table::Table;
 
@@ -103,6 +103,8 @@ mod tests {
             tail_s: cost_s,
             usual_s: cost_s,
             pace: 1e6,
+            opening: Opening::default(),
+            start_s: 0.0,
             room: 4,
             limit: 4,
             last_tried: 0,
