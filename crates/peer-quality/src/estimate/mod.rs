@@ -1,6 +1,7 @@
 //! Estimation: samples become predictions with a basis and a spread (EST).
 
 pub mod delivered;
+pub mod downlink;
 pub mod forecast;
 pub mod lateness;
 pub mod log_estimate;
@@ -15,6 +16,7 @@ pub mod warmth;
 
 pub use crate::facts::Path;
 pub use delivered::Delivered;
+pub use downlink::Downlink;
 pub use forecast::{Basis, Forecast};
 pub use lateness::Lateness;
 pub use log_estimate::LogEstimate;

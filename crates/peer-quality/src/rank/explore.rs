@@ -75,7 +75,7 @@ pub fn places(sources: usize, proven: usize) -> usize {
 
 /// Whether a peer has nothing in flight: a second trial beside the first would tell nothing new.
 pub fn is_idle(quote: &Quote) -> bool {
-    quote.room > 0 && quote.room == quote.limit
+    quote.room > 0 && quote.in_flight == 0
 }
 
 /// Whether a trial of a peer would be over when the others have done everything.
@@ -106,7 +106,7 @@ mod tests {
             opening: Opening::default(),
             start_s: 0.0,
             room: 4,
-            limit: 4,
+            in_flight: 0,
             last_tried: 0,
             trials_since_change: u8::MAX,
             is_promising: false,

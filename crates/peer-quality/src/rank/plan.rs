@@ -117,6 +117,16 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
     }
 }
 
+/// Cuts an answer down to `most` requests in all, from its end.
+pub fn at_most(most: u32, advice: &mut Advice) {
+    let mut left = most;
+    advice.retain_mut(|pick| {
+        pick.requests = pick.requests.min(left);
+        left -= pick.requests;
+        pick.requests > 0
+    });
+}
+
 /// Nobody was ever measured: the caller's whole parallelism, in the order drawn (RANK-3, scenario C28). As many requests as sources, or as one peer takes, are
 /// dealt in rounds: nobody unknown gets a second one before everybody has one, and a set of unknown peers is not flooded before the first of them answered.
 pub fn spread(quotes: &[Quote], work: &Work, into: &mut Advice) {
@@ -168,7 +178,7 @@ mod tests {
                 opening: Opening::default(),
                 start_s: 0.0,
                 room: 2,
-                limit: 2,
+                in_flight: 0,
                 last_tried: 1,
                 trials_since_change: u8::MAX,
                 is_promising: false,

@@ -45,8 +45,8 @@ pub struct Quote {
     pub start_s: f32,
     /// How many more requests it may have in flight.
     pub room: u32,
-    /// Recommended most in flight.
-    pub limit: u32,
+    /// Requests in flight, reservations included.
+    pub in_flight: u32,
     /// When it was last tried, in decisions; 0 is never.
     pub last_tried: u64,
     /// Ends since its rate changed; the highest value stands for never.
@@ -138,7 +138,7 @@ impl Terms {
             opening,
             start_s: tail - (self.forecast.ramp_s(size) + size.get() as f32 / capacity.max(1.0)),
             room,
-            limit,
+            in_flight: self.in_flight,
             last_tried,
             trials_since_change: self.trials_since_change,
             is_promising: self.is_promising,
