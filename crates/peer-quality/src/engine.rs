@@ -291,7 +291,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         into.clear();
         let mut quotes = core::mem::take(&mut self.quotes);
         self.quote_all(work, candidates, now, &mut quotes);
-        self.advise(&mut quotes, work, into);
+        self.advise(&quotes, work, into);
         self.quotes = quotes;
         self.request = work.range;
         for pick in &*into {
@@ -305,7 +305,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// The answer, within what our own link takes.
-    fn advise(&self, quotes: &mut [Quote], work: &Work, into: &mut Advice) {
+    fn advise(&self, quotes: &[Quote], work: &Work, into: &mut Advice) {
         decide(quotes, work, self.decisions, into);
         if let Some(limit) = self.downlink.limit() {
             // Where nothing is under way for this work, it may begin.
@@ -339,7 +339,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let mut quotes = Vec::new();
         copy.quote_all(work, candidates, now, &mut quotes);
         let mut advice = Advice::new();
-        copy.advise(&mut quotes, work, &mut advice);
+        copy.advise(&quotes, work, &mut advice);
         let mut explained: Vec<_> =
             candidates.iter().map(|&slot| copy.explain_one(slot, work, &quotes, &advice, now)).collect();
         let place = |one: &Explained<K>| one.place.unwrap_or(usize::MAX);

@@ -51,7 +51,7 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
             return Some(*cold);
         }
     }
-    if let Some(promising) = open.clone().find(|quote| quote.is_promising) {
+    if let Some(promising) = open.clone().filter(|quote| quote.is_promising).min_by_key(|quote| quote.key()) {
         return Some(*promising);
     }
     if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
