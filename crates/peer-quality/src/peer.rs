@@ -79,7 +79,7 @@ impl Peer {
             Tier::Pinned
         } else if self.reserved > 0 || !self.pending.is_empty() {
             Tier::Busy
-        } else if self.delivered.slowness().is_some() {
+        } else if self.delivered.is_measured() {
             Tier::Measured
         } else {
             Tier::Cold
@@ -264,7 +264,7 @@ impl Peer {
             }
         };
         if self.wire.is_none() && self.saturation.as_ref().is_some_and(Saturation::is_confirmed) {
-            let warmth = self.idleness.warmth(self.delivered.first_byte_s(), now);
+            let warmth = self.idleness.warmth(Some(forecast.first_byte_s.into()), now);
             forecast.ramp = Ramp::new(forecast.first_byte_s.into(), forecast.first_byte_tail_s.into(), warmth);
         }
         let standing = self.proof.standing();

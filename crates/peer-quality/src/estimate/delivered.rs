@@ -42,11 +42,12 @@ impl Delivered {
         };
         let bytes = sample.bytes.as_f64();
         let weight = evidence * bytes / (bytes + HALF_SAMPLE.as_f64());
-        let slowness = sample.body(first_byte_s).secs_per_byte();
-        let usual = self.body.value();
-        let changed = self.body.observe(slowness, weight);
-        if let Some(usual) = usual.filter(|_| !changed) {
-            self.lateness.observe(slowness, usual);
+        // A slowness is always positive and finite.
+        let slowness_ln = libm::log(sample.body(first_byte_s).secs_per_byte());
+        let usual_ln = (self.body.weight() > 0.0).then_some(self.body.mean_ln());
+        let changed = self.body.observe_ln(slowness_ln, weight);
+        if let Some(usual_ln) = usual_ln.filter(|_| !changed) {
+            self.lateness.observe((slowness_ln - usual_ln) as f32);
         }
         changed
     }
@@ -87,6 +88,11 @@ impl Delivered {
     /// Mean time to first byte, seconds.
     pub fn first_byte_s(&self) -> Option<f64> {
         self.first_byte.value()
+    }
+
+    /// Whether the rate of any body was seen.
+    pub fn is_measured(&self) -> bool {
+        self.body.weight() > 0.0
     }
 
     /// Mean slowness of a body.

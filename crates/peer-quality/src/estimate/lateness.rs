@@ -3,8 +3,8 @@
 //! The one idea: an estimate that adapts quickly forgets a stall before the next one comes, and an average that remembers it is no longer what a delivery usually
 //! takes. So the rare and long ones are counted apart, slowly: their share and their usual length make the mean and the tail dearer.
 
-/// A delivery is late when it takes this many times the usual. Lower counts ordinary noise, higher misses stalls that matter.
-const LATE: f64 = 4.0;
+/// A delivery is late when it takes e^1.4 ≈ 4 times as long as usual. Lower counts ordinary noise, higher misses stalls that matter. Unmeasured heuristic.
+const LATE_LN: f32 = 1.4;
 /// The memory, in deliveries: long enough to hold several of what happens to one in ten. Unmeasured heuristic.
 const MEMORY: f32 = 32.0;
 /// A share below this is forgiven: one late delivery among the last 32 is an accident.
@@ -20,20 +20,18 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Counts a delivery that took `actual` where `usual` is the rule, in the same unit; both above zero.
-    pub fn observe(&mut self, actual: f64, usual: f64) {
-        let ratio = actual / usual;
-        let late = ratio.is_finite() && ratio > LATE;
+    /// Counts a delivery by the logarithm of what it took over what is usual.
+    pub fn observe(&mut self, ln: f32) {
+        let late = ln.is_finite() && ln > LATE_LN;
         self.share += (f32::from(u8::from(late)) - self.share) / MEMORY;
         if late {
-            let ln = libm::log(ratio) as f32;
             self.ln = if self.ln == 0.0 { ln } else { self.ln + 0.25 * (ln - self.ln) };
         }
     }
 
     /// What the mean is multiplied by, at least 1.
     pub fn mean_factor(&self) -> f64 {
-        f64::from(1.0 + self.believed() * (libm::expf(self.ln) - 1.0))
+        if self.believed() > 0.0 { f64::from(1.0 + self.believed() * (libm::expf(self.ln) - 1.0)) } else { 1.0 }
     }
 
     /// What the tail at p95 is multiplied by, at least 1: late deliveries decide it once they are no longer rare.
@@ -53,23 +51,23 @@ mod tests {
     #[test]
     fn one_accident_is_forgiven_and_a_habit_is_not() {
         let mut lateness = Lateness::default();
-        lateness.observe(100.0, 1.0);
+        lateness.observe(libm::logf(100.0));
         assert_eq!((lateness.mean_factor(), lateness.tail_factor()), (1.0, 1.0));
         for nth in 0..200 {
-            lateness.observe(if nth % 10 == 0 { 100.0 } else { 1.0 }, 1.0);
+            lateness.observe(if nth % 10 == 0 { libm::logf(100.0) } else { 0.0 });
         }
         // A tenth of a hundredfold: the mean is eleven times the usual.
         assert!((4.0..14.0).contains(&lateness.mean_factor()), "{}", lateness.mean_factor());
         assert!((80.0..120.0).contains(&lateness.tail_factor()));
-        (0..100).for_each(|_| lateness.observe(1.0, 1.0));
+        (0..100).for_each(|_| lateness.observe(0.0));
         assert_eq!(lateness.mean_factor(), 1.0);
     }
 
     #[test]
     fn nothing_that_is_no_number_counts() {
         let mut lateness = Lateness::default();
-        for (actual, usual) in [(0.0, 0.0), (f64::NAN, 1.0), (f64::INFINITY, 1.0), (1.0, 0.0)] {
-            (0..50).for_each(|_| lateness.observe(actual, usual));
+        for ln in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            (0..50).for_each(|_| lateness.observe(ln));
         }
         assert_eq!(lateness.mean_factor(), 1.0);
     }

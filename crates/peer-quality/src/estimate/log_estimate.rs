@@ -42,10 +42,15 @@ impl LogEstimate {
     /// Folds in a sample of weight `weight` in (0, 1]; a value that is not positive and finite is ignored. True when it was taken for a change
     /// of the world.
     pub fn observe(&mut self, value: f64, weight: f64) -> bool {
-        if !(value.is_finite() && value > 0.0 && weight > 0.0) {
+        value.is_finite() && value > 0.0 && self.observe_ln(log(value), weight)
+    }
+
+    /// The same for the logarithm of a sample, which has to be finite.
+    pub fn observe_ln(&mut self, sample: f64, weight: f64) -> bool {
+        let weight = weight.min(1.0);
+        if !(weight > 0.0) {
             return false;
         }
-        let (sample, weight) = (log(value), weight.min(1.0));
         if self.weight == 0.0 {
             *self = LogEstimate::at(sample, FIRST_SPREAD, weight);
             return false;

@@ -59,12 +59,20 @@ impl Ramp {
     }
 
     /// Expected seconds beyond one round trip for a body of `size` at `secs_per_byte`; 0 when the first window holds it.
+    #[inline]
     pub fn extra_s(&self, size: Bytes, secs_per_byte: f32) -> f32 {
+        if self.round_trip_s <= 0.0 {
+            return 0.0;
+        }
         idle_s(self.round_trip_s, self.window, size, secs_per_byte)
     }
 
     /// The same where each round takes as long as at p95.
+    #[inline]
     pub fn extra_tail_s(&self, size: Bytes, secs_per_byte: f32) -> f32 {
+        if self.round_trip_s <= 0.0 {
+            return 0.0;
+        }
         idle_s(self.round_trip_tail_s, self.window, size, secs_per_byte)
     }
 }
@@ -72,6 +80,9 @@ impl Ramp {
 impl Ramp {
     /// What a body of any size may count on over a path of `pace` bytes per second.
     pub fn opening(&self, pace: f32) -> Opening {
+        if self.round_trip_s <= 0.0 {
+            return Opening::default();
+        }
         let filling = self.round_trip_s * pace / self.window.max(1.0);
         // The number of doublings is the position of the highest bit, rounded up.
         let rounds = if filling > 1.0 { u32::BITS - (libm::ceilf(filling) as u32 - 1).leading_zeros() } else { 0 };

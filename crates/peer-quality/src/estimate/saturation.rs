@@ -105,9 +105,10 @@ impl Saturation {
         self.confirmed = confirmed;
         let at = nearest_level(concurrency);
         let rate = self.believable(at, total);
+        let fade = (0..ends).fold(1.0, |fade, _| fade * FADE);
         for (other, level) in self.levels.iter_mut().enumerate() {
             if other != at as usize {
-                level.weight *= libm::powf(FADE, f32::from(ends));
+                level.weight *= fade;
             }
         }
         let level = &mut self.levels[at as usize];
