@@ -60,11 +60,7 @@ pub fn leading(quotes: &[Quote], sources: usize) -> &[Quote] {
 
 /// The least time, in seconds, within which `quotes` together deliver `ranges` ranges of `range` bytes; infinite where there is nobody.
 pub fn end_s(quotes: &[Quote], ranges: u32, range: Bytes) -> f32 {
-    least_s(quotes, ranges, range, |quote, by_s| quote.delivers(by_s, range))
-}
-
-/// The least time by which `count` adds up to `ranges`, searched between the soonest first range and the soonest end at one peer alone.
-fn least_s(quotes: &[Quote], ranges: u32, range: Bytes, count: impl Fn(&Quote, f32) -> u32) -> f32 {
+    // Searched between the soonest first range and the soonest end at one peer alone.
     let soonest = quotes.iter().map(|quote| quote.tail_s).fold(f32::INFINITY, f32::min);
     let more = ranges.saturating_sub(1) as f32 * range.get() as f32;
     let latest = quotes.iter().map(|quote| quote.tail_s + more / quote.pace.max(1.0)).fold(f32::INFINITY, f32::min);
@@ -74,7 +70,7 @@ fn least_s(quotes: &[Quote], ranges: u32, range: Bytes, count: impl Fn(&Quote, f
     let enough = |by_s: f32| {
         let mut left = ranges;
         quotes.iter().any(|quote| {
-            left = left.saturating_sub(count(quote, by_s));
+            left = left.saturating_sub(quote.delivers(by_s, range));
             left == 0
         })
     };
@@ -88,8 +84,9 @@ fn least_s(quotes: &[Quote], ranges: u32, range: Bytes, count: impl Fn(&Quote, f
 
 /// Takes the leading `quotes` (in order, saturated ones too) into the plan that ends at `end_s`, with at most `most` requests in all.
 ///
-/// A host gives its requests to the first peers of the answer, so the answer must not name more for them than is good when it stops there: the requests that are
-/// wanted now are given out so that each is delivered soonest, which spreads them over equals.
+/// A host gives its requests to the first peers of the answer, so the answer must not name more for them than is good when it stops there. Each peer has a share of
+/// the whole work, what it delivers until the end; the requests that are wanted now go where most of a share is left for each request in flight (the rule
+/// of d'Hondt), so that no peer that is needed later stays idle now.
 pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Advice) {
     let Some(ranges) = work.ranges else {
         let picks = quotes.iter().filter(|quote| quote.room > 0);
@@ -102,19 +99,57 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
     };
     let mut left = ranges.max(1).min(most);
     let guess = quotes.first().map_or(0, |quote| quote.room).max(u32::try_from(work.sources).unwrap_or(u32::MAX));
-    let room = quotes.iter().fold(0_u32, |sum, quote| sum.saturating_add(quote.room));
-    let within = |quote: &Quote, by_s: f32| quote.delivers(by_s, work.range).min(quote.room);
-    let wanted = work.wanted.unwrap_or(guess).min(left).min(room);
-    let now_s = least_s(quotes, wanted, work.range, within) * SLACK;
-    for quote in quotes {
-        // Who delivers in time for the whole, though not for the requests that seem to be wanted, is for a host that has more.
-        let later = u32::from(within(quote, end_s * SLACK) > 0);
-        let requests = within(quote, now_s.min(end_s * SLACK)).max(later).min(left);
+    let share = |quote: &Quote| quote.delivers(end_s * SLACK, work.range);
+    let mut shares: Vec<Share> = quotes.iter().map(|quote| Share::of(quote, share(quote))).collect();
+    let room = shares.iter().fold(0_u32, |sum, share| sum.saturating_add(share.most));
+    let quota = quota(&shares, work.wanted.unwrap_or(guess).min(left).min(room));
+    shares.retain(|share| share.most > 0);
+    shares.sort_by(|a, b| b.per_request().total_cmp(&a.per_request()));
+    for share in &shares {
+        // Who is not among those wanted now is for a host that has more requests to give.
+        let requests = share.at(quota).max(1).min(left);
         if requests > 0 {
             left -= requests;
-            into.push(Pick { slot: quote.slot, requests, exploratory: !quote.is_proven() });
+            into.push(Pick { slot: share.quote.slot, requests, exploratory: !share.quote.is_proven() });
         }
     }
+}
+
+/// One peer's part of the work.
+struct Share<'a> {
+    quote: &'a Quote,
+    /// Ranges until the end, those in flight among them.
+    ranges: f32,
+    /// Requests that it may get now.
+    most: u32,
+}
+
+impl<'a> Share<'a> {
+    fn of(quote: &'a Quote, delivers: u32) -> Self {
+        let ranges = delivers as f32 + quote.in_flight as f32;
+        Share { quote, ranges, most: delivers.min(quote.room) }
+    }
+
+    /// Ranges for each request in flight, if it got one more.
+    fn per_request(&self) -> f32 {
+        self.ranges / (self.quote.in_flight as f32 + 1.0)
+    }
+
+    /// Requests that it gets where each stands for `quota` ranges at least.
+    fn at(&self, quota: f32) -> u32 {
+        ((self.ranges / quota) as u32).saturating_sub(self.quote.in_flight).min(self.most)
+    }
+}
+
+/// The most ranges for which one request can stand so that `wanted` requests are given out.
+fn quota(shares: &[Share<'_>], wanted: u32) -> f32 {
+    let (mut low, mut high) = (0.0, shares.iter().map(|share| share.ranges).fold(0.0, f32::max));
+    for _ in 0..BISECTIONS {
+        let middle = (low + high) / 2.0;
+        let given = shares.iter().fold(0_u32, |sum, share| sum.saturating_add(share.at(middle)));
+        if given >= wanted { low = middle } else { high = middle }
+    }
+    low
 }
 
 /// Cuts an answer down to `most` requests in all, from its end.
@@ -211,7 +246,7 @@ mod tests {
     fn a_straggler_gets_no_range_of_a_short_request_and_its_share_of_a_long_one() {
         let paces = [20e6, 10e6, 0.1e6];
         assert_eq!(planned(&paces, Some(8)), [(0, 2), (1, 2)]);
-        assert_eq!(planned(&paces, Some(5_000)), [(0, 2), (1, 2), (2, 1)]);
+        assert_eq!(planned(&paces, Some(5_000)), [(0, 2), (1, 2), (2, 2)]);
     }
 
     #[test]
