@@ -9,7 +9,7 @@ use core::hash::Hash;
 
 use crate::audit::{Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Path, Population};
+use crate::estimate::{Forecast, Path, Population};
 use crate::facts::Fact;
 use crate::measure::DISPATCH_TTL;
 use crate::peer::Peer;
@@ -369,6 +369,14 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             cooling: peer.cooling.is_on(now, self.decisions),
             connected: peer.connected,
         }
+    }
+
+    /// What a fetch sent to a peer now would take, beside nothing else: what [`decide`](Self::decide) quotes from. Reading it changes no decision; the answer
+    /// changes with every fact and, where the wire is seen, by itself.
+    pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
+        // Terms cache and expire lazily, so they are computed on a copy.
+        let mut peer = self.peers.value(slot).clone();
+        peer.terms(&self.population.prior(peer.path), 0, now, self.decisions).forecast
     }
 
     /// Whether requests were sent to a peer that have not ended.

@@ -1,33 +1,60 @@
-//! Ours without the selector: the engine driven directly, as a host with its own bookkeeping would.
+//! Ours without the selector: the engine driven directly, as a host with its own bookkeeping would that also measures on the wire (HOST-L1).
 //!
-//! The logic around it is the same, so a difference from [`peerq`](super::peerq) is the selector's own doing: leases, and what it remembers per content.
+//! The logic around it is the same, so a difference from [`peerq`](super::peerq) is the selector's own doing (leases, and what it remembers per content) or
+//! that of the wire: bursts, round trips and their loss, from which it predicts before a fetch has completed and after its record has faded.
 
 use peer_quality::audit::Standing;
-use peer_quality::estimate::Path;
+use peer_quality::estimate::{Basis, Forecast, Path};
 use peer_quality::measure::Delivery;
+use peer_quality::measure::wire::{Connection, Reply, Stamp};
 use peer_quality::rank::{Advice, Work};
 use peer_quality::units::{Bytes, Time};
 use peer_quality::{Admission, Engine, Fact, Seed, Slot};
 
 use super::driver::{Choice, Driver, Learned, Question, Selector};
-use super::{PeerIndex, Policy};
+use super::wires::Wires;
+use super::{PeerIndex, Policy, Sight, Signal};
 
 /// Peers remembered: as many as the selector does by default.
 const CAPACITY: usize = 4096;
 
 /// The policy, with the draws of `seed`.
 pub fn engine(seed: u64) -> impl Policy {
-    Driver::new("engine", Bare { engine: Engine::new(CAPACITY, Seed::new(seed)), advice: Advice::new() })
+    let engine = Engine::new(CAPACITY, Seed::new(seed));
+    Driver::new("engine", Bare { engine, advice: Advice::new(), wires: Wires::new(seed) })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Bare {
     engine: Engine<PeerIndex>,
     advice: Advice,
+    wires: Wires,
 }
 
 impl Bare {
+    /// Tells a peer's connection something.
+    fn wire(&mut self, peer: PeerIndex, now: Time, what: impl FnOnce(&mut Connection)) {
+        let engine = &mut self.engine;
+        self.wires.tell(peer, now, what, &mut |peer, fact, now| {
+            engine.handle(peer, fact, now);
+        });
+    }
+
+    /// Tells every connection something.
+    fn wire_all(&mut self, now: Time, what: impl FnMut(&mut Connection)) {
+        let engine = &mut self.engine;
+        self.wires.tell_all(now, what, &mut |peer, fact, now| {
+            engine.handle(peer, fact, now);
+        });
+    }
+
+    fn forecast(&self, peer: PeerIndex, now: Time) -> Option<Forecast> {
+        self.engine.find(&peer).map(|slot| self.engine.forecast(slot, now))
+    }
+
     fn decide(&mut self, question: &Question<'_>, leave_out: &[PeerIndex]) -> Vec<Choice> {
+        // What silence ended is known by now.
+        self.wire_all(question.now, |connection| connection.on_timeout(question.now));
         self.engine.begin_request();
         let mut slots: Vec<Slot> = Vec::with_capacity(question.candidates.len());
         for candidate in question.candidates.iter().filter(|one| !leave_out.contains(&one.peer)) {
@@ -84,6 +111,25 @@ impl Selector for Bare {
 
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time) {
         self.engine.handle(peer, if up { Fact::Connected } else { Fact::Disconnected }, now);
+        if up {
+            self.wires.connected(peer, now);
+        } else {
+            self.wires.disconnected(peer);
+        }
+    }
+
+    fn sight(&mut self) -> Option<&mut dyn Sight> {
+        Some(self)
+    }
+
+    /// Nobody is credited with the average of all.
+    fn ranked_rate(&self, peer: PeerIndex, now: Time) -> Option<f64> {
+        let forecast = self.forecast(peer, now).filter(|forecast| forecast.basis != Basis::Prior)?;
+        Some(1.0 / f64::from(forecast.secs_per_byte))
+    }
+
+    fn predicted_s(&self, peer: PeerIndex, range: Bytes, now: Time) -> Option<f64> {
+        self.forecast(peer, now).map(|forecast| forecast.mean_s(range).into())
     }
 
     fn learned(&self, peer: PeerIndex, now: Time) -> Learned {
@@ -96,5 +142,41 @@ impl Selector for Bare {
         let Some(slot) = self.engine.find(&peer) else { return false };
         let view = self.engine.view(slot, now);
         view.cooling || matches!(view.standing, Standing::Banned | Standing::Condemned)
+    }
+}
+
+impl Sight for Bare {
+    fn writes(&mut self, peer: PeerIndex, reply: Reply, now: Time) -> Stamp {
+        self.wires.writes(peer, reply, now)
+    }
+
+    fn reads(&mut self, peer: PeerIndex, stamp: Stamp, payload: u32, now: Time) {
+        self.wire(peer, now, |connection| {
+            connection.on_ingress(stamp, payload, now);
+        });
+    }
+
+    fn opens(&mut self, peer: PeerIndex, now: Time) {
+        self.wire(peer, now, |connection| connection.on_transfer_open(now));
+    }
+
+    fn ends(&mut self, peer: PeerIndex, now: Time) {
+        self.wire(peer, now, |connection| connection.on_transfer_end(now));
+    }
+
+    fn pauses(&mut self, now: Time) {
+        self.wire_all(now, |connection| connection.on_pause(now, now));
+    }
+
+    fn resumes(&mut self, now: Time) {
+        self.wire_all(now, |connection| connection.on_resume(now));
+    }
+
+    fn wants_cookie(&self, peer: PeerIndex, now: Time) -> bool {
+        self.wires.wants_cookie(peer, now)
+    }
+
+    fn poll_signal(&mut self) -> Option<Signal> {
+        self.wires.poll_signal()
     }
 }

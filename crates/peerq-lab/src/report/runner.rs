@@ -155,7 +155,9 @@ fn jobs_of<'a>(bench: &dyn Bench, plan: &'a Plan, selection: &Selection) -> Resu
 
 fn run_one(bench: &dyn Bench, job: &Job<'_>) -> RunLine {
     let asks_order = job.plan.checks.iter().any(|check| check.what == What::OrderKept);
-    let mut log = RunLog { views: !job.control && (job.seed == 1 || asks_order), ..RunLog::default() };
+    let predictions = job.plan.checks.iter().any(|check| check.what == What::PredictionError);
+    let views = !job.control && (job.seed == 1 || asks_order);
+    let mut log = RunLog { views, predictions, ..RunLog::default() };
     let ran = std::panic::catch_unwind(AssertUnwindSafe(|| {
         bench.run(&job.world, &job.plan.workload, &job.policy, job.seed, &mut log)
     }));

@@ -4,9 +4,10 @@
 
 use super::connection::Mode;
 use super::transfer::{Phase, Transfer, Transfers};
-use super::{Done, How, Network};
+use super::{Done, How, Network, Peer};
 use crate::behaviour::{Answer, Progress, Segment};
 use crate::sim::queue::{Event, Micros, NEVER, TransferId, micros, seconds};
+use crate::sim::wire::{Flow, Interval, Wires};
 
 /// Rounding slack of byte counts.
 const SLACK: f64 = 1e-3;
@@ -58,6 +59,13 @@ impl Network {
         let peer = &mut self.peers[slot as usize];
         let connection = &mut peer.connection;
         let elapsed_s = seconds(now - connection.counted_at);
+        if let Some(wires) = &mut self.wires {
+            let held_until = connection.hold_until.max(self.paused_until);
+            let interval = Interval { peer: slot, from: connection.counted_at, to: now, back: connection.way_back() };
+            sees(wires, interval, peer, &mut self.transfers);
+            wires.settle(interval, held_until);
+        }
+        let connection = &mut peer.connection;
         connection.counted_at = now;
         if connection.mode != Mode::Sending || elapsed_s == 0.0 {
             return;
@@ -65,8 +73,7 @@ impl Network {
         let mut moved = 0.0;
         for place in &connection.sending {
             let transfer = self.transfers.at(*place);
-            // Time is rounded up to microseconds; nothing flows past the end of a stretch.
-            let bytes = (transfer.rate * elapsed_s).min(transfer.stretch_end - transfer.got);
+            let bytes = flowed(transfer, elapsed_s);
             transfer.got += bytes;
             moved += bytes;
         }
@@ -155,6 +162,9 @@ impl Network {
         let peer = &mut self.peers[slot as usize];
         let up_at = now.saturating_add(micros(RECONNECT_ROUND_TRIPS * peer.path.rtt_s));
         peer.connection.reset(now, up_at);
+        if let Some(wires) = &mut self.wires {
+            wires.reset(slot);
+        }
         self.queue.plan(up_at, Event::Reconnects { peer: slot });
         self.cut.push(slot);
         for place in &peer.open {
@@ -223,6 +233,27 @@ impl Network {
         }
         self.settle(slot);
     }
+}
+
+/// What came of a transfer in so many seconds. Time is rounded up to microseconds; nothing flows past the end of a stretch.
+fn flowed(transfer: &Transfer, elapsed_s: f64) -> f64 {
+    (transfer.rate * elapsed_s).min(transfer.stretch_end - transfer.got)
+}
+
+/// Shows a client's wire what is about to be counted.
+fn sees(wires: &mut Wires, interval: Interval, peer: &Peer, transfers: &mut Transfers) {
+    let elapsed_s = seconds(interval.to - interval.from);
+    let mut used = 0.0;
+    if peer.connection.mode == Mode::Sending {
+        for place in &peer.connection.sending {
+            let transfer = transfers.at(*place);
+            let (before, rate) = (transfer.got, transfer.rate);
+            used += rate;
+            wires.flows(interval, Flow { place: *place, before, after: before + flowed(transfer, elapsed_s), rate });
+        }
+    }
+    let lulls = peer.open.iter().any(|place| matches!(transfers.at(*place).phase, Phase::Pausing(_)));
+    wires.flows_besides(interval, peer.rate, used, lulls);
 }
 
 fn progress(transfer: &Transfer, served: f64, link: f64, at: Micros) -> Progress {
