@@ -9,7 +9,7 @@ use core::hash::Hash;
 
 use crate::audit::{Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Forecast, Path, Population};
+use crate::estimate::{Forecast, Path, Population, Rating};
 use crate::facts::Fact;
 use crate::measure::DISPATCH_TTL;
 use crate::peer::Peer;
@@ -377,6 +377,12 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         // Terms cache and expire lazily, so they are computed on a copy.
         let mut peer = self.peers.value(slot).clone();
         peer.terms(&self.population.prior(peer.path), 0, now, self.decisions).forecast
+    }
+
+    /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).
+    pub fn rating(&self, slot: Slot, now: Time) -> Option<Rating> {
+        let peer = self.peers.value(slot);
+        peer.rating(&self.population.prior(peer.path), now)
     }
 
     /// Whether requests were sent to a peer that have not ended.
