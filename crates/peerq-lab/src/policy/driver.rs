@@ -80,6 +80,10 @@ pub(crate) trait Selector {
     fn ranked_rate(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
         None
     }
+    /// How far it trusts what it measured itself.
+    fn trust(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
+        None
+    }
     /// Seconds that it expects a fetch to take.
     fn predicted_s(&self, _peer: PeerIndex, _range: Bytes, _now: Time) -> Option<f64> {
         None
@@ -218,6 +222,10 @@ impl<S: Selector> Policy for Driver<S> {
 
     fn predicted_s(&self, peer: PeerIndex, range: Bytes, now: Time) -> Option<f64> {
         self.selector.predicted_s(peer, range, now)
+    }
+
+    fn trust(&self, peer: PeerIndex, now: Time) -> Option<f64> {
+        self.selector.trust(peer, now)
     }
 
     fn opinion(&self, peer: PeerIndex, now: Time) -> Opinion {

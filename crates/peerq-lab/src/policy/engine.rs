@@ -4,9 +4,9 @@
 //! that of the wire: bursts, round trips and their loss, from which it predicts before a fetch has completed and after its record has faded.
 
 use peer_quality::audit::Standing;
-use peer_quality::estimate::{Basis, Forecast, Path};
-use peer_quality::measure::Delivery;
+use peer_quality::estimate::{Basis, Path, Rating};
 use peer_quality::measure::wire::{Connection, Reply, Stamp};
+use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::rank::{Advice, Work};
 use peer_quality::units::{Bytes, Time};
 use peer_quality::{Admission, Engine, Fact, Seed, Slot};
@@ -21,7 +21,7 @@ const CAPACITY: usize = 4096;
 /// The policy, with the draws of `seed`.
 pub fn engine(seed: u64) -> impl Policy {
     let engine = Engine::new(CAPACITY, Seed::new(seed));
-    Driver::new("engine", Bare { engine, advice: Advice::new(), wires: Wires::new(seed) })
+    Driver::new("engine", Bare { engine, advice: Advice::new(), wires: Wires::new(seed), paused_until: Time::ZERO })
 }
 
 #[derive(Debug)]
@@ -29,13 +29,14 @@ struct Bare {
     engine: Engine<PeerIndex>,
     advice: Advice,
     wires: Wires,
+    /// When we last began to read again; for ever while we do not.
+    paused_until: Time,
 }
 
 impl Bare {
-    /// Tells a peer's connection something.
-    fn wire(&mut self, peer: PeerIndex, now: Time, what: impl FnOnce(&mut Connection)) {
+    fn replies(&mut self, peer: PeerIndex, begins: bool, now: Time) {
         let engine = &mut self.engine;
-        self.wires.tell(peer, now, what, &mut |peer, fact, now| {
+        self.wires.replies(peer, begins, now, &mut |peer, fact, now| {
             engine.handle(peer, fact, now);
         });
     }
@@ -46,10 +47,6 @@ impl Bare {
         self.wires.tell_all(now, what, &mut |peer, fact, now| {
             engine.handle(peer, fact, now);
         });
-    }
-
-    fn forecast(&self, peer: PeerIndex, now: Time) -> Option<Forecast> {
-        self.engine.find(&peer).map(|slot| self.engine.forecast(slot, now))
     }
 
     fn decide(&mut self, question: &Question<'_>, leave_out: &[PeerIndex]) -> Vec<Choice> {
@@ -106,7 +103,11 @@ impl Selector for Bare {
     }
 
     fn record(&mut self, peer: PeerIndex, _content: u64, _range: Bytes, delivery: &Delivery, now: Time) {
-        self.engine.handle(peer, Fact::Ended(*delivery), now);
+        // How long it took while we did not read says nothing of the peer; that it was proven wrong, or said something, does.
+        let was_paused = self.paused_until > Time::ZERO && self.paused_until + delivery.elapsed >= now;
+        let is_timing = matches!(delivery.end, End::Completed | End::Failed(Fault::Timeout));
+        let end = if was_paused && is_timing { End::Cancelled } else { delivery.end };
+        self.engine.handle(peer, Fact::Ended(Delivery { end, ..*delivery }), now);
     }
 
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time) {
@@ -122,14 +123,23 @@ impl Selector for Bare {
         Some(self)
     }
 
-    /// Nobody is credited with the average of all.
+    /// Nobody is credited with the average of all: half of the rate, at least, is the peer's own.
     fn ranked_rate(&self, peer: PeerIndex, now: Time) -> Option<f64> {
-        let forecast = self.forecast(peer, now).filter(|forecast| forecast.basis != Basis::Prior)?;
-        Some(1.0 / f64::from(forecast.secs_per_byte))
+        let slot = self.engine.find(&peer)?;
+        let forecast = self.engine.forecast(slot, now);
+        let is_own = |rating: Rating| rating.own >= 0.5;
+        let counts = forecast.basis == Basis::Measured || self.engine.rating(slot, now).is_some_and(is_own);
+        counts.then(|| 1.0 / f64::from(forecast.secs_per_byte))
+    }
+
+    fn trust(&self, peer: PeerIndex, now: Time) -> Option<f64> {
+        let rating = self.engine.rating(self.engine.find(&peer)?, now)?;
+        Some(rating.weight)
     }
 
     fn predicted_s(&self, peer: PeerIndex, range: Bytes, now: Time) -> Option<f64> {
-        self.forecast(peer, now).map(|forecast| forecast.mean_s(range).into())
+        let forecast = self.engine.forecast(self.engine.find(&peer)?, now);
+        Some(forecast.mean_s(range).into())
     }
 
     fn learned(&self, peer: PeerIndex, now: Time) -> Learned {
@@ -151,24 +161,27 @@ impl Sight for Bare {
     }
 
     fn reads(&mut self, peer: PeerIndex, stamp: Stamp, payload: u32, now: Time) {
-        self.wire(peer, now, |connection| {
-            connection.on_ingress(stamp, payload, now);
+        let engine = &mut self.engine;
+        self.wires.reads(peer, stamp, payload, now, &mut |peer, fact, now| {
+            engine.handle(peer, fact, now);
         });
     }
 
     fn opens(&mut self, peer: PeerIndex, now: Time) {
-        self.wire(peer, now, |connection| connection.on_transfer_open(now));
+        self.replies(peer, true, now);
     }
 
     fn ends(&mut self, peer: PeerIndex, now: Time) {
-        self.wire(peer, now, |connection| connection.on_transfer_end(now));
+        self.replies(peer, false, now);
     }
 
     fn pauses(&mut self, now: Time) {
+        self.paused_until = Time::MAX;
         self.wire_all(now, |connection| connection.on_pause(now, now));
     }
 
     fn resumes(&mut self, now: Time) {
+        self.paused_until = now;
         self.wire_all(now, |connection| connection.on_resume(now));
     }
 

@@ -124,6 +124,11 @@ pub trait Policy {
         None
     }
 
+    /// How far it trusts what it measured of a peer's rate itself, 0 to 1 (EST-3); none where it does not say.
+    fn trust(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
+        None
+    }
+
     /// What it thinks of a peer.
     fn opinion(&self, _peer: PeerIndex, _now: Time) -> Opinion {
         Opinion::default()

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use peer_quality::measure::wire::{Channel, Connection, CookieSeed, Event, Options, Reply, Stamp, State};
+use peer_quality::measure::wire::{Connection, CookieSeed, Event, Options, Reply, Stamp};
 use peer_quality::units::{Span, Time};
 use peer_quality::{Fact, facts};
 
@@ -18,8 +18,18 @@ const FORWARD_EVERY: Span = Span::from_secs(1);
 #[derive(Debug)]
 struct Line {
     connection: Connection,
+    /// Replies that began and have not ended.
+    replies: u32,
     /// Echoes that had matched when the round trips were last forwarded, and when that was.
     forwarded: (u64, Time),
+}
+
+impl Line {
+    /// Whether a reply runs, a cookie is outstanding, and none matched for longer than the gate (settled difference 2).
+    fn is_echo_late(&self, now: Time) -> bool {
+        let is_late = |silence: Span| silence > self.connection.gate();
+        self.replies > 0 && self.connection.echo_silence(now).is_some_and(is_late)
+    }
 }
 
 /// The measurements of all live connections: as many as there are peers with a link.
@@ -47,7 +57,7 @@ impl Wires {
         seed[8..16].copy_from_slice(&self.made.to_le_bytes());
         let options = Options { cookies: true, rtt_floor: None };
         let connection = Connection::new(CookieSeed::new(seed), options, now);
-        self.lines.insert(peer, Line { connection, forwarded: (0, Time::ZERO) });
+        self.lines.insert(peer, Line { connection, replies: 0, forwarded: (0, Time::ZERO) });
     }
 
     /// It is gone.
@@ -67,6 +77,45 @@ impl Wires {
         self.signals.pop_front()
     }
 
+    /// An SDU of a peer was read. That bytes come while its echoes do not is noticed here.
+    pub(crate) fn reads(
+        &mut self,
+        peer: PeerIndex,
+        stamp: Stamp,
+        payload: u32,
+        now: Time,
+        forward: &mut impl FnMut(PeerIndex, Fact, Time),
+    ) {
+        let mut read = |connection: &mut Connection| {
+            connection.on_ingress(stamp, payload, now);
+        };
+        self.tell(peer, now, &mut read, forward);
+        if self.lines.get(&peer).is_some_and(|line| line.is_echo_late(now)) {
+            self.raise(Signal::ECHO_SILENCE, peer);
+        }
+    }
+
+    /// A reply of a peer begins, or ends.
+    pub(crate) fn replies(
+        &mut self,
+        peer: PeerIndex,
+        begins: bool,
+        now: Time,
+        forward: &mut impl FnMut(PeerIndex, Fact, Time),
+    ) {
+        let Some(line) = self.lines.get_mut(&peer) else { return };
+        line.replies = if begins { line.replies + 1 } else { line.replies.saturating_sub(1) };
+        let tell = if begins { Connection::on_transfer_open } else { Connection::on_transfer_end };
+        self.tell(peer, now, |connection| tell(connection, now), forward);
+    }
+
+    fn raise(&mut self, name: &'static str, peer: PeerIndex) {
+        let signal = Signal { name, peer: Some(peer) };
+        if self.raised.insert(signal) {
+            self.signals.push_back(signal);
+        }
+    }
+
     /// Tells one connection something, and forwards what came of it.
     pub(crate) fn tell(
         &mut self,
@@ -77,21 +126,13 @@ impl Wires {
     ) {
         let Some(line) = self.lines.get_mut(&peer) else { return };
         what(&mut line.connection);
-        let mut raise = |name| {
-            let signal = Signal { name, peer: Some(peer) };
-            if self.raised.insert(signal) {
-                self.signals.push_back(signal);
-            }
-        };
-        if line.connection.state() == State::Starved {
-            raise(Signal::ECHO_SILENCE);
-        }
+        let mut is_guessing = false;
         while let Some(event) = line.connection.poll_event() {
             match event {
                 Event::Burst(burst) => forward(peer, Fact::Burst(burst.into()), now),
-                Event::Stall(stall) if stall.channel == Channel::Echo => raise(Signal::ECHO_SILENCE),
+                // Silence with bytes is noticed when they are read; silence without is the data's.
                 Event::Stall(_) => {}
-                Event::EchoGuessing => raise(Signal::ECHO_GUESSING),
+                Event::EchoGuessing => is_guessing = true,
             }
         }
         let matched = line.connection.counters().matched;
@@ -101,6 +142,9 @@ impl Wires {
             if let Some(trip) = line.connection.rtt(now) {
                 forward(peer, Fact::RoundTrip(facts::RoundTrip::from(trip)), now);
             }
+        }
+        if is_guessing {
+            self.raise(Signal::ECHO_GUESSING, peer);
         }
     }
 

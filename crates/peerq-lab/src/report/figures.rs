@@ -58,8 +58,11 @@ pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64
             let seconds = view.to_s - view.from_s;
             (seconds > 0.0).then(|| view.useful(false) / seconds / check.of.unwrap_or(f64::NAN))
         }
-        What::CreditedOverTrue => largest(view.group().filter_map(credited_over_true)),
+        // Who credits others and nobody of the group overrates nobody there.
+        What::CreditedOverTrue => largest(view.group().filter_map(credited_over_true))
+            .or_else(|| run.peers.iter().any(|peer| peer.credited_rate.is_some()).then_some(0.0)),
         What::EstimateError => largest(view.group().filter_map(credited_over_true).map(|ratio| (ratio - 1.0).abs())),
+        What::Trust => view.group().filter_map(|peer| peer.trust).reduce(f64::min),
         What::PredictionError => {
             let error = |one: &Predicted| (one.expected_s - one.took_s).abs() / one.took_s;
             quantile(&sorted(log.predicted.iter().map(error).collect()), 0.5)

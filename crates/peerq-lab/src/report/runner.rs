@@ -189,6 +189,14 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         .filter(|(_, check)| is_about_this(check))
         .map(|(index, check)| (index, figure(check, result, log).filter(|value| value.is_finite()).map(rounded)))
         .collect();
+    let credits_of = |group: &String| {
+        let of_group = result.peers.iter().filter(|peer| peer.group == *group);
+        of_group.map(|peer| peer.credited_rate.filter(|rate| rate.is_finite()).map(rounded)).collect()
+    };
+    let compared = |check: &&crate::plan::Check| {
+        check.what == What::EstimateOverControl && check.policy.as_deref().unwrap_or(OURS) == job.policy
+    };
+    let groups = job.plan.checks.iter().filter(compared).filter_map(|check| check.group.clone());
     let hostile = |peer: &&crate::model::PeerResult| peer.kind == Some(Kind::Hostile);
     let sum = |peers: &mut dyn Iterator<Item = u64>| peers.fold(0u64, u64::saturating_add);
     RunLine {
@@ -207,6 +215,7 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         events: result.events,
         seconds: rounded(result.seconds),
         figures,
+        credits: groups.map(|group| (group.clone(), credits_of(&group))).collect(),
         series: (job.seed == 1 && !job.control).then(|| Series::of(result, log)),
         ..line
     }

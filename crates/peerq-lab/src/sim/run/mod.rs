@@ -246,8 +246,9 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         debug_assert_eq!(self.network.open(), 0);
         for index in 0..self.identities.len() {
             let credited = self.opinion(PeerIndex(index as u32)).credited_rate;
+            let trust = self.trust(PeerIndex(index as u32));
             let identity = &mut self.identities[index];
-            identity.result.credited_rate = credited;
+            (identity.result.credited_rate, identity.result.trust) = (credited, trust);
             identity.result.true_rate = self.network.true_rate(identity.slot);
         }
         let second = |at: Micros| seconds(at - self.origin);
