@@ -76,9 +76,9 @@ pub(crate) trait Selector {
     fn sight(&mut self) -> Option<&mut dyn Sight> {
         None
     }
-    /// Bytes per second by which it would rank the peer just now, where that is not what it learned at the last end.
-    fn ranked_rate(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
-        None
+    /// Bytes per second that it credits the peer with just now; `learned` at the last end.
+    fn credited_rate(&self, _peer: PeerIndex, learned: Option<f64>, _now: Time) -> Option<f64> {
+        learned
     }
     /// How far it trusts what it measured itself.
     fn trust(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
@@ -229,8 +229,8 @@ impl<S: Selector> Policy for Driver<S> {
     }
 
     fn opinion(&self, peer: PeerIndex, now: Time) -> Opinion {
-        let learned = || self.learned.get(&peer).and_then(|learned| learned.rate);
-        let credited_rate = self.selector.ranked_rate(peer, now).or_else(learned);
+        let learned = self.learned.get(&peer).and_then(|learned| learned.rate);
+        let credited_rate = self.selector.credited_rate(peer, learned, now);
         Opinion { demoted: self.selector.is_demoted(peer, now), credited_rate }
     }
 }

@@ -123,8 +123,8 @@ impl Selector for Bare {
         Some(self)
     }
 
-    /// Nobody is credited with the average of all: half of the rate, at least, is the peer's own.
-    fn ranked_rate(&self, peer: PeerIndex, now: Time) -> Option<f64> {
+    /// What it would be ranked by. Nobody is credited with the average of all: half of the rate, at least, is the peer's own.
+    fn credited_rate(&self, peer: PeerIndex, _learned: Option<f64>, now: Time) -> Option<f64> {
         let slot = self.engine.find(&peer)?;
         let forecast = self.engine.forecast(slot, now);
         let is_own = |rating: Rating| rating.own >= 0.5;
