@@ -200,10 +200,10 @@ impl<S: Selector> Policy for Driver<S> {
 
     fn ended(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time) {
         self.in_flight.ended(content, peer);
-        if let Some(history) = self.histories.get_mut(&content) {
-            if matches!(delivery.end, End::Failed(_) | End::Interrupted) {
-                history.failed.insert(peer);
-            }
+        if matches!(delivery.end, End::Failed(_) | End::Interrupted)
+            && let Some(history) = self.histories.get_mut(&content)
+        {
+            history.failed.insert(peer);
         }
         self.selector.set_clock(now);
         self.selector.record(peer, content, range, delivery, now);

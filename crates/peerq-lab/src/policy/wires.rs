@@ -86,10 +86,10 @@ impl Wires {
         now: Time,
         forward: &mut impl FnMut(PeerIndex, Fact, Time),
     ) {
-        let mut read = |connection: &mut Connection| {
+        let read = |connection: &mut Connection| {
             connection.on_ingress(stamp, payload, now);
         };
-        self.tell(peer, now, &mut read, forward);
+        self.tell(peer, now, read, forward);
         if self.lines.get(&peer).is_some_and(|line| line.is_echo_late(now)) {
             self.raise(Signal::ECHO_SILENCE, peer);
         }

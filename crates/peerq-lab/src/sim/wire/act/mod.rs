@@ -24,7 +24,7 @@ pub(crate) enum Act {
     Pads(pads::Pads),
     Holds(holds::Holds),
     Stale(stale::Stale),
-    Guesses(guesses::Guesses),
+    Guesses(Box<guesses::Guesses>),
 }
 
 impl Act {
@@ -35,7 +35,7 @@ impl Act {
             Wire::Pads => Some(Act::Pads(pads::Pads::default())),
             Wire::HoldsEchoes { by_ms } => Some(Act::Holds(holds::Holds::new(by_ms))),
             Wire::EchoesStale => Some(Act::Stale(stale::Stale::default())),
-            Wire::GuessesEchoes => Some(Act::Guesses(guesses::Guesses::new(stream))),
+            Wire::GuessesEchoes => Some(Act::Guesses(Box::new(guesses::Guesses::new(stream)))),
             Wire::MisstatesSize { .. } | Wire::Saturates { .. } => None,
         }
     }
