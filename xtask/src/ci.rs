@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use crate::{direction, hygiene, layers, swarm};
+use crate::{direction, hygiene, lab, layers, swarm};
 
 /// What a step returns: a remark for its line, or what is wrong and what to do.
 pub(crate) type StepResult = Result<String, String>;
@@ -35,6 +35,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", checks: "clippy on all targets, warnings denied", run: clippy },
     Step { name: "docs", checks: "rustdoc, warnings denied", run: docs },
     Step { name: "test", checks: "cargo test", run: test },
+    Step { name: "lab", checks: "the quick set of plans, and fuzzed worlds", run: lab::check },
     Step { name: "swarm", checks: "a short run of the main job, every round verified", run: swarm::check },
 ];
 

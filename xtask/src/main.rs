@@ -7,6 +7,7 @@
 mod ci;
 mod direction;
 mod hygiene;
+mod lab;
 mod layers;
 mod swarm;
 

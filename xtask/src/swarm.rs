@@ -3,7 +3,7 @@
 //! Checks what must hold on any machine, however slow: every round of both policies ran and was
 //! verified. It compares no times.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -21,12 +21,7 @@ const ARGUMENTS: &str = "swarm --size 8MiB --peers 4 --hostile 1 --rounds 3 --se
 /// # Errors
 /// What the report lacks, or how the run failed.
 pub(crate) fn check(root: &Path) -> StepResult {
-    // `cargo run` would build the dependencies anew: without the tests they have other features.
-    cargo(root, &["test", "--locked", "--quiet", "--no-run"], &[])?;
-    let binary = metadata(root)?["target_directory"]
-        .as_str()
-        .map(|folder| Path::new(folder).join("debug").join(format!("peerq{}", std::env::consts::EXE_SUFFIX)))
-        .ok_or("`cargo metadata` names no target directory")?;
+    let binary = binary(root)?;
     let shown = format!("{} {ARGUMENTS}", binary.display());
     let output = Command::new(&binary)
         .current_dir(root)
@@ -40,6 +35,18 @@ pub(crate) fn check(root: &Path) -> StepResult {
     let report: Value = serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("`{shown}` printed no single JSON document: {error}"))?;
     judge(&report)
+}
+
+/// The binary that the tests built.
+///
+/// # Errors
+/// How the build failed.
+pub(crate) fn binary(root: &Path) -> Result<PathBuf, String> {
+    // `cargo run` would build the dependencies anew: without the tests they have other features.
+    cargo(root, &["test", "--locked", "--quiet", "--no-run"], &[])?;
+    let metadata = metadata(root)?;
+    let folder = metadata["target_directory"].as_str().ok_or("`cargo metadata` names no target directory")?;
+    Ok(Path::new(folder).join("debug").join(format!("peerq{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn judge(report: &Value) -> StepResult {

@@ -8,17 +8,19 @@ use alloc::vec::Vec;
 use core::hash::Hash;
 
 use crate::audit::{Proof, Standing};
+use crate::estimate::downlink::TimedOut;
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Forecast, Path, Population, Rating};
+use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
-use crate::measure::DISPATCH_TTL;
+use crate::measure::{DISPATCH_TTL, Delivery, End, Fault};
 use crate::peer::Peer;
+use crate::rank::decide::decide;
 use crate::rank::plan::{self, Advice, Pick, Work};
 use crate::rank::quote::Quote;
-use crate::rank::{Explained, Explanation, Reason, explore};
+use crate::rank::{Explained, Explanation, Reason};
 use crate::seed::Seed;
 use crate::table::{Admission, Slot, Table, Tier};
-use crate::units::{Slowness, Time};
+use crate::units::{Bytes, Slowness, Time};
 
 /// Events kept for a host that does not poll; the oldest are dropped.
 const MAX_EVENTS: usize = 64;
@@ -75,6 +77,11 @@ pub struct Engine<K> {
     peers: Table<K, Peer>,
     proofs: Table<K, Proof>,
     population: Population,
+    downlink: Downlink,
+    /// Requests in flight over all peers.
+    in_flight: u32,
+    /// Size of a request of the latest decision.
+    request: Bytes,
     decisions: u64,
     events: VecDeque<Event<K>>,
     quotes: Vec<Quote>,
@@ -88,6 +95,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             peers: Table::new(capacity, seed),
             proofs: Table::new(capacity, seed),
             population: Population::default(),
+            downlink: Downlink::default(),
+            in_flight: 0,
+            request: Bytes::ZERO,
             decisions: 0,
             events: VecDeque::new(),
             quotes: Vec::new(),
@@ -132,9 +142,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote())));
-        if let Some(vote) = left {
-            self.population.revote(vote, (Path::Unknown, Vote::default()));
+        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending.len())));
+        if let Some((path, vote, in_flight)) = left {
+            self.population.revote((path, vote), (Path::Unknown, Vote::default()));
+            self.in_flight -= in_flight;
         }
         if let Admission::Fresh(slot) = admission {
             // A draw from the seed alone would repeat for a returning identity; the order of arrivals is part of the host's facts.
@@ -155,6 +166,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.proofs.remove(peer);
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
+        self.in_flight -= gone.pending.len();
         self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
         self.peers.remove(peer)
     }
@@ -181,9 +193,32 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let prior = self.prior_for(fact, slot);
         let peer = self.peers.value_mut(slot);
         let before = (peer.path, peer.vote());
+        let in_flight = peer.pending.len();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
-            Fact::Ended(delivery) => peer.ended(&delivery, &prior, now, decisions),
+            Fact::Ended(delivery) => {
+                // What our own link made late says nothing of the peer.
+                let ours = match delivery.end {
+                    End::Completed => {
+                        self.downlink.completed(delivery.elapsed);
+                        false
+                    }
+                    End::Failed(Fault::Timeout) => {
+                        let Delivery { bytes, elapsed, .. } = delivery;
+                        let late = TimedOut {
+                            peer: slot.index(),
+                            bytes,
+                            size: self.request,
+                            elapsed,
+                            in_flight: self.in_flight,
+                        };
+                        self.downlink.timed_out(&late, now)
+                    }
+                    _ => false,
+                };
+                let end = if ours { End::Cancelled } else { delivery.end };
+                peer.ended(&Delivery { end, ..delivery }, &prior, now, decisions);
+            }
             Fact::Connected => peer.linked(true),
             Fact::Disconnected => peer.linked(false),
             Fact::RoundTrip(reading) => peer.round_trip(&reading, now),
@@ -201,6 +236,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             }
         }
         let peer = self.peers.value_mut(slot);
+        self.in_flight = self.in_flight - in_flight + peer.pending.len();
         match fact {
             Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
@@ -255,8 +291,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         into.clear();
         let mut quotes = core::mem::take(&mut self.quotes);
         self.quote_all(work, candidates, now, &mut quotes);
-        decide(&mut quotes, work, self.decisions, into);
+        self.advise(&quotes, work, into);
         self.quotes = quotes;
+        self.request = work.range;
         for pick in &*into {
             let taken = self.peers.value_mut(pick.slot);
             taken.last_tried = self.decisions;
@@ -264,6 +301,16 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             if !pick.exploratory && Some(pick) == into.first() {
                 taken.led = self.decisions;
             }
+        }
+    }
+
+    /// The answer, within what our own link takes.
+    fn advise(&self, quotes: &[Quote], work: &Work, into: &mut Advice) {
+        decide(quotes, work, self.decisions, into);
+        if let Some(limit) = self.downlink.limit() {
+            // Where nothing is under way for this work, it may begin.
+            let most = limit.saturating_sub(self.in_flight).max(u32::from(work.in_flight == 0));
+            plan::at_most(most, into);
         }
     }
 
@@ -276,7 +323,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         for &slot in candidates {
             let peer = self.peers.value_mut(slot);
             let prior = &priors[peer.path as usize];
+            let in_flight = peer.pending.len();
             let terms = peer.terms(prior, work.scope, now, self.decisions);
+            self.in_flight -= in_flight - peer.pending.len();
             let salt = (peer.salt ^ draw).wrapping_mul(0x9E37_79B1);
             into.extend(terms.quote(slot, work.range, peer.last_tried, salt));
         }
@@ -290,7 +339,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let mut quotes = Vec::new();
         copy.quote_all(work, candidates, now, &mut quotes);
         let mut advice = Advice::new();
-        decide(&mut quotes, work, copy.decisions, &mut advice);
+        copy.advise(&quotes, work, &mut advice);
         let mut explained: Vec<_> =
             candidates.iter().map(|&slot| copy.explain_one(slot, work, &quotes, &advice, now)).collect();
         let place = |one: &Explained<K>| one.place.unwrap_or(usize::MAX);
@@ -390,6 +439,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         !self.peers.value(slot).pending.is_empty()
     }
 
+    /// Requests in flight over all peers, as far as the host reports them.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
+    }
+
     /// Whether a peer's latest request failed.
     pub fn is_failing(&self, slot: Slot) -> bool {
         self.peers.value(slot).reliability.consecutive_failures() > 0
@@ -413,60 +467,5 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// The next event, oldest first. Changes when a fact changes a standing; calling it without need is harmless.
     pub fn poll_event(&mut self) -> Option<Event<K>> {
         self.events.pop_front()
-    }
-}
-
-/// The decision itself: a function of the quotes and the work alone.
-fn decide(quotes: &mut [Quote], work: &Work, decisions: u64, into: &mut Advice) {
-    quotes.sort_unstable_by_key(Quote::key);
-    let (open, _) = quotes.split_at(quotes.partition_point(plan::is_admissible));
-    let proven: Vec<Quote> = open.iter().filter(|quote| quote.is_proven()).copied().collect();
-    let cold = open.iter().filter(|quote| !quote.is_proven() && quote.room > 0);
-    if proven.is_empty() {
-        plan::spread(&cold.copied().collect::<Vec<_>>(), work, into);
-    } else {
-        let leading = plan::leading(&proven, work.sources);
-        let end_s = work.ranges.map_or(f32::INFINITY, |ranges| plan::end_s(leading, ranges, work.range));
-        // A content of one request has a first decision only: its place among all decisions decides.
-        let alone = work.ranges == Some(1) && work.decision == 0;
-        let schedule = explore::Schedule {
-            sources: work.sources,
-            proven: proven.len(),
-            decision: if alone { decisions } else { work.decision },
-            decisions,
-            best_s: leading.iter().map(|quote| quote.usual_s).fold(f32::INFINITY, f32::min),
-            end_s: if alone { f32::INFINITY } else { end_s },
-        };
-        let others = quotes.iter().filter(|quote| Some(quote.slot) != leading.first().map(|quote| quote.slot));
-        let tried = explore::due(others, &schedule);
-        // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
-        // the best of an answer with several is the best.
-        let tried_at = usize::from(work.sources > 1 && tried.is_some_and(|quote| quote.is_proven()));
-        let is_free = |quote: &Quote| explore::is_idle(quote) && explore::in_time(quote, end_s);
-        let fits = |quote: &&Quote| is_free(quote) && tried.is_none_or(|tried| tried.slot != quote.slot);
-        // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
-        let places = explore::places(work.sources, proven.len());
-        let unmeasured: Vec<Quote> = cold.filter(fits).take(places).copied().collect();
-        let rest = leading.iter().filter(|quote| tried.is_none_or(|tried| tried.slot != quote.slot)).copied();
-        let most =
-            if unmeasured.is_empty() { u32::MAX } else { u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX) };
-        plan::place(&rest.collect::<Vec<_>>(), end_s, work, most, into);
-        if let Some(quote) = tried {
-            into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
-        }
-        into.truncate(work.sources - unmeasured.len());
-        into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
-    }
-    if !into.is_empty() || work.sources == 0 {
-        return;
-    }
-    if open.is_empty() {
-        // Better a peer of bad repute, one request at a time, than none; but not because the good ones are busy.
-        let last_resort = quotes.iter().filter(|quote| quote.room > 0).take(work.sources);
-        into.extend(last_resort.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
-    } else if work.in_flight == 0 && open.len() > 1 {
-        // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond the room of the soonest.
-        let soonest = open.iter().find(|quote| quote.is_proven()).unwrap_or(&open[0]);
-        into.push(Pick { slot: soonest.slot, requests: 1, exploratory: !soonest.is_proven() });
     }
 }

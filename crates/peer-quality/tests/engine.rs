@@ -167,6 +167,7 @@ proptest! {
         }
         prop_assert_eq!(engine.prior(Path::Unknown), Prior::default());
         prop_assert_eq!(engine.relayed_penalty(), 1.0);
+        prop_assert_eq!(engine.in_flight(), 0);
     }
 }
 

@@ -165,9 +165,18 @@ pub fn tables(lines: &Lines) -> String {
     report::summarise(lines).iter().map(report::plan_table).collect::<Vec<_>>().join("\n")
 }
 
-/// The report of results: the work of `lab report`.
-pub fn report(lines: &Lines) -> String {
-    report::page(lines)
+/// The report of files of results, or of one compare document: the work of `lab report`.
+///
+/// # Errors
+/// Those of [`merge`].
+pub fn report(paths: &[PathBuf]) -> Result<String, LabError> {
+    if let [path] = paths
+        && let Ok(text) = std::fs::read_to_string(path)
+        && let Ok(document) = serde_json::from_str::<Compare>(&text)
+    {
+        return Ok(report::document_page(&document));
+    }
+    Ok(report::page(&merge(paths)?))
 }
 
 /// Plans that are not met although the product has the part they wait for, or whose runs failed: what makes a command's own check fail.
@@ -210,6 +219,22 @@ mod tests {
         std::fs::write(&path, &text[..text.len() - 30]).unwrap();
         let error = merge(&[path]).unwrap_err().to_string();
         assert!(error.contains(&format!("results.jsonl:{}", text.lines().count())), "{error}");
+    }
+
+    #[test]
+    fn a_report_is_made_of_results_and_of_a_compare_document() {
+        let folder = tempfile::tempdir().unwrap();
+        let (results, document) = (folder.path().join("results.jsonl"), folder.path().join("compare.json"));
+        let chosen = Chosen { names: vec!["a1".into()], ..Chosen::default() };
+        let lines = run(&Toy, &chosen, &Selection::default(), &|_| ()).unwrap();
+        write(&lines, &results).unwrap();
+        std::fs::write(&document, serde_json::to_string_pretty(&compare(&lines).0).unwrap()).unwrap();
+        let (whole, tables) = (report(&[results.clone()]).unwrap(), report(&[document.clone()]).unwrap());
+        assert!(whole.contains("<svg") && !tables.contains("<svg") && tables.contains("--output"));
+        for page in [&whole, &tables] {
+            assert!(page.contains("a1-settled-on-slow") && page.ends_with("</html>\n"));
+        }
+        assert!(report(&[results, document]).is_err(), "a compare document merges with nothing");
     }
 
     #[test]

@@ -60,7 +60,7 @@ enum Command {
     },
     /// Put the results of shards together.
     Merge {
-        /// Files of results.
+        /// Files of results, or one compare document (which has no plots).
         #[arg(required = true)]
         parts: Vec<PathBuf>,
         /// Where the whole goes.
@@ -69,7 +69,7 @@ enum Command {
     },
     /// Make one HTML file, which needs nothing else, of results.
     Report {
-        /// Files of results.
+        /// Files of results, or one compare document (which has no plots).
         #[arg(required = true)]
         results: Vec<PathBuf>,
         /// The HTML file.
@@ -176,8 +176,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             cli::write(&whole, &path).map_err(refused)
         }
         Command::Report { results, output: path } => {
-            let lines = cli::merge(&results).map_err(refused)?;
-            std::fs::write(&path, cli::report(&lines))
+            let page = cli::report(&results).map_err(refused)?;
+            std::fs::write(&path, page)
                 .map_err(|error| Failure::Io(format!("cannot write {}: {error}", path.display())))?;
             output::line(&format!("report in {}", path.display()))
         }

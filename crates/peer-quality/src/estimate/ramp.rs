@@ -69,6 +69,44 @@ impl Ramp {
     }
 }
 
+impl Ramp {
+    /// What a body of any size may count on over a path of `pace` bytes per second.
+    pub fn opening(&self, pace: f32) -> Opening {
+        let filling = self.round_trip_s * pace / self.window.max(1.0);
+        // The number of doublings is the position of the highest bit, rounded up.
+        let rounds = if filling > 1.0 { u32::BITS - (libm::ceilf(filling) as u32 - 1).leading_zeros() } else { 0 };
+        Opening { round_s: self.round_trip_s, window: self.window, rounds: rounds.min(31) as u8 }
+    }
+}
+
+/// A connection that opens its window: what comes over it in which time. The default is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Opening {
+    round_s: f32,
+    window: f32,
+    /// Rounds until the window fills the path.
+    rounds: u8,
+}
+
+impl Opening {
+    /// Whether the window fills the path from the start.
+    pub fn is_open(&self) -> bool {
+        self.rounds == 0
+    }
+
+    /// Bytes that come within `span_s` of the first one, `pace` bytes per second once the window fills the path; evenly within a round.
+    pub fn bytes_within(&self, span_s: f32, pace: f32) -> f32 {
+        if span_s <= 0.0 {
+            return 0.0;
+        }
+        let round = if self.is_open() { 0 } else { ((span_s / self.round_s) as u32).min(self.rounds.into()) };
+        let window = self.window * (1_u32 << round) as f32;
+        let left_s = span_s - round as f32 * self.round_s;
+        let rate = if round < u32::from(self.rounds) { window / self.round_s } else { pace };
+        window - self.window + left_s * rate
+    }
+}
+
 /// Round trips in which a window that starts at `window` brings `size` bytes, at least 1.
 pub fn rounds(size: Bytes, window: Bytes) -> u32 {
     let windows = size.as_f64() / window.as_f64().max(1.0);
@@ -129,6 +167,24 @@ mod tests {
     fn twelve_megabytes_at_268_ms_cost_2_7_s_before_bandwidth_matters() {
         let ramp_s = 0.268 + cold(0.268).extra_s(Bytes::new(12_000_000), 0.0);
         assert!((2.6..2.8).contains(&ramp_s), "{ramp_s}");
+    }
+
+    #[test]
+    fn an_opening_window_brings_what_slow_start_does() {
+        for (trip_s, pace) in [(0.05, 20e6_f32), (0.012, 125e6), (0.268, 1e6), (0.1, 1e5)] {
+            let opening = cold(trip_s).opening(pace);
+            let mut last = 0.0;
+            for size in [14_600.0, 1e5, 1e6, 1e7] {
+                let whole_s = slow_start_s(trip_s, size, 1.0 / f64::from(pace)) - trip_s;
+                let (before, after) = (whole_s - 1.01 * trip_s, whole_s + 1.01 * trip_s);
+                let within = |span_s: f64| f64::from(opening.bytes_within(span_s as f32, pace));
+                assert!(within(before) <= size && within(after) >= size * 0.99, "{trip_s} {pace} {size}");
+                assert!(within(whole_s) >= last);
+                last = within(whole_s);
+            }
+        }
+        let open = Ramp::default().opening(1e6);
+        assert!(open.is_open() && open.bytes_within(2.0, 1e6) == 2e6 && open.bytes_within(-1.0, 1e6) == 0.0);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
             return Some(*cold);
         }
     }
-    if let Some(promising) = open.clone().find(|quote| quote.is_promising) {
+    if let Some(promising) = open.clone().filter(|quote| quote.is_promising).min_by_key(|quote| quote.key()) {
         return Some(*promising);
     }
     if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
@@ -75,7 +75,7 @@ pub fn places(sources: usize, proven: usize) -> usize {
 
 /// Whether a peer has nothing in flight: a second trial beside the first would tell nothing new.
 pub fn is_idle(quote: &Quote) -> bool {
-    quote.room > 0 && quote.room == quote.limit
+    quote.room > 0 && quote.in_flight == 0
 }
 
 /// Whether a trial of a peer would be over when the others have done everything.
@@ -89,7 +89,7 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::estimate::Basis;
+    use crate::estimate::{Basis, Opening};
     use crate::seed::Seed;
     use crate::table::Table;
 
@@ -103,8 +103,10 @@ mod tests {
             tail_s: cost_s,
             usual_s: cost_s,
             pace: 1e6,
+            opening: Opening::default(),
+            start_s: 0.0,
             room: 4,
-            limit: 4,
+            in_flight: 0,
             last_tried: 0,
             trials_since_change: u8::MAX,
             is_promising: false,

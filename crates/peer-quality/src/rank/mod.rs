@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! peers ──quote──► cost, tail, room, class ──order──► ranked ──plan──► who, and how many requests each
-//!                                                        └──explore──► who is tried besides
+//!                                                │       └──explore──► who is tried besides
+//!                                                └──────decide──────► the answer
 //! ```
 
+pub(crate) mod decide;
 pub mod explain;
 pub mod explore;
 pub mod plan;

@@ -60,7 +60,7 @@ pub fn leading(quotes: &[Quote], sources: usize) -> &[Quote] {
 
 /// The least time, in seconds, within which `quotes` together deliver `ranges` ranges of `range` bytes; infinite where there is nobody.
 pub fn end_s(quotes: &[Quote], ranges: u32, range: Bytes) -> f32 {
-    least_s(quotes, ranges, range, |quote, by_s| delivered(quote, by_s, range))
+    least_s(quotes, ranges, range, |quote, by_s| quote.delivers(by_s, range))
 }
 
 /// The least time by which `count` adds up to `ranges`, searched between the soonest first range and the soonest end at one peer alone.
@@ -86,12 +86,6 @@ fn least_s(quotes: &[Quote], ranges: u32, range: Bytes, count: impl Fn(&Quote, f
     high
 }
 
-/// Ranges that a peer delivers within `by_s`, besides what it owes already.
-pub fn delivered(quote: &Quote, by_s: f32, range: Bytes) -> u32 {
-    let (first_s, per_s) = quote.delivers(range);
-    if by_s < first_s { 0 } else { (((by_s - first_s) * per_s) as u32).saturating_add(1) }
-}
-
 /// Takes the leading `quotes` (in order, saturated ones too) into the plan that ends at `end_s`, with at most `most` requests in all.
 ///
 /// A host gives its requests to the first peers of the answer, so the answer must not name more for them than is good when it stops there: the requests that are
@@ -109,7 +103,7 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
     let mut left = ranges.max(1).min(most);
     let guess = quotes.first().map_or(0, |quote| quote.room).max(u32::try_from(work.sources).unwrap_or(u32::MAX));
     let room = quotes.iter().fold(0_u32, |sum, quote| sum.saturating_add(quote.room));
-    let within = |quote: &Quote, by_s: f32| delivered(quote, by_s, work.range).min(quote.room);
+    let within = |quote: &Quote, by_s: f32| quote.delivers(by_s, work.range).min(quote.room);
     let wanted = work.wanted.unwrap_or(guess).min(left).min(room);
     let now_s = least_s(quotes, wanted, work.range, within) * SLACK;
     for quote in quotes {
@@ -121,6 +115,16 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
             into.push(Pick { slot: quote.slot, requests, exploratory: !quote.is_proven() });
         }
     }
+}
+
+/// Cuts an answer down to `most` requests in all, from its end.
+pub fn at_most(most: u32, advice: &mut Advice) {
+    let mut left = most;
+    advice.retain_mut(|pick| {
+        pick.requests = pick.requests.min(left);
+        left -= pick.requests;
+        pick.requests > 0
+    });
 }
 
 /// Nobody was ever measured: the caller's whole parallelism, in the order drawn (RANK-3, scenario C28). As many requests as sources, or as one peer takes, are
@@ -154,7 +158,7 @@ pub fn is_admissible(quote: &Quote) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Basis;
+    use crate::estimate::{Basis, Opening};
     use crate::seed::Seed;
     use crate::table::Table;
 
@@ -171,8 +175,10 @@ mod tests {
                 tail_s: 0.01 + 1.2e6 * 2.0 / pace,
                 usual_s: 0.01 + 1e6 * 2.0 / pace,
                 pace,
+                opening: Opening::default(),
+                start_s: 0.0,
                 room: 2,
-                limit: 2,
+                in_flight: 0,
                 last_tried: 1,
                 trials_since_change: u8::MAX,
                 is_promising: false,
@@ -252,7 +258,7 @@ mod tests {
         let mut last = 0.0;
         for ranges in [1, 2, 3, 10, 100, 10_000, u32::MAX] {
             let end = end_s(&quotes, ranges, range);
-            let sum = |by_s: f32| quotes.iter().map(|quote| u64::from(delivered(quote, by_s, range))).sum::<u64>();
+            let sum = |by_s: f32| quotes.iter().map(|quote| u64::from(quote.delivers(by_s, range))).sum::<u64>();
             assert!(end >= last && sum(end) >= u64::from(ranges), "{ranges}: {end}");
             assert!(sum(end * 0.98) < u64::from(ranges), "{ranges}: {end}");
             last = end;

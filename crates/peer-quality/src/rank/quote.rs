@@ -5,8 +5,9 @@
 //! pick the same peer (RANK-1); the size of the body decides whether distance or rate leads (RANK-2).
 
 use crate::audit::Standing;
-use crate::estimate::{Basis, Forecast};
+use crate::estimate::{Basis, Forecast, Opening};
 use crate::table::Slot;
+use crate::units::Bytes;
 
 /// The class of a quote: costs are compared within a class only. Best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,10 +39,14 @@ pub struct Quote {
     pub usual_s: f32,
     /// Bytes per second of all its requests together.
     pub pace: f32,
+    /// How its connection opens, if it is cold.
+    pub opening: Opening,
+    /// Seconds until its body starts, where its connection is cold.
+    pub start_s: f32,
     /// How many more requests it may have in flight.
     pub room: u32,
-    /// Recommended most in flight.
-    pub limit: u32,
+    /// Requests in flight, reservations included.
+    pub in_flight: u32,
     /// When it was last tried, in decisions; 0 is never.
     pub last_tried: u64,
     /// Ends since its rate changed; the highest value stands for never.
@@ -103,7 +108,7 @@ const OVERDUE_TAILS: f32 = 1.0;
 
 impl Terms {
     /// The quote for a request of `size` bytes; none for a banned peer.
-    pub fn quote(&self, slot: Slot, size: crate::units::Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
+    pub fn quote(&self, slot: Slot, size: Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
         let class = match (self.standing, self.cooling) {
             (Standing::Banned, _) => return None,
             (Standing::Condemned, _) => Class::Condemned,
@@ -121,6 +126,7 @@ impl Terms {
         let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 } / self.reliability.max(MIN_RELIABILITY);
         let alone = size.get() as f32 / usual.max(1e-6);
         let capacity = self.capacity.map_or(alone * limit as f32, |capacity| capacity.total.max(alone));
+        let opening = self.forecast.ramp.opening(capacity);
         Some(Quote {
             slot,
             class,
@@ -129,8 +135,10 @@ impl Terms {
             tail_s: tail.max(overdue) * factor,
             usual_s: usual,
             pace: capacity,
+            opening,
+            start_s: tail - (self.forecast.ramp_s(size) + size.get() as f32 / capacity.max(1.0)),
             room,
-            limit,
+            in_flight: self.in_flight,
             last_tried,
             trials_since_change: self.trials_since_change,
             is_promising: self.is_promising,
@@ -146,7 +154,7 @@ impl Terms {
 
 impl Terms {
     /// Seconds for one more request behind those in flight: its own pace, or its turn in the total rate, whichever is later (RANK-1).
-    fn behind_queue_s(&self, size: crate::units::Bytes, capacity: &Capacity) -> f32 {
+    fn behind_queue_s(&self, size: Bytes, capacity: &Capacity) -> f32 {
         let size = size.get() as f32;
         let turn = size * (self.in_flight as f32 + 1.0) / capacity.total.max(1.0);
         let alone = size / capacity.single.unwrap_or(capacity.total).max(1.0);
@@ -156,9 +164,17 @@ impl Terms {
 }
 
 impl Quote {
-    /// Seconds until it has delivered one more request, and by how many of `size` bytes its queue grows in each second after that.
-    pub fn delivers(&self, size: crate::units::Bytes) -> (f32, f32) {
-        (self.tail_s, self.pace / size.get().max(1) as f32)
+    /// Requests of `size` bytes that it delivers within `by_s`, besides what it owes already. A cold connection opens for all of them together, so that a second
+    /// request to it is not as good as free.
+    pub fn delivers(&self, by_s: f32, size: Bytes) -> u32 {
+        if by_s < self.tail_s {
+            return 0;
+        }
+        let size = size.get().max(1) as f32;
+        if self.opening.is_open() {
+            return (((by_s - self.tail_s) * self.pace / size) as u32).saturating_add(1);
+        }
+        ((self.opening.bytes_within(by_s - self.start_s, self.pace) / size) as u32).max(1)
     }
 
     /// Whether it rests on completed bodies of this peer.
@@ -179,7 +195,6 @@ impl Quote {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Bytes;
 
     fn terms() -> Terms {
         Terms {

@@ -2,8 +2,7 @@
 //!
 //! One adapter serves one download. dig-download asks it on every turn of its loop, also when there is nothing to decide,
 //! and can enforce a peer's concurrency only through explicit assignments. So the adapter asks the selector only when a
-//! range can be sent, tells it exactly what is left, and pins ranges to the selected peers up to the room that each has
-//! ([`plan`](super::plan)): with `select` as a rule, with `rebalance` when a peer failed since or the last ranges are out,
+//! range can be sent, tells it exactly what is left, and pins ranges to the selected peers as the answer stands ([`plan`](super::plan)): with `select` as a rule, with `rebalance` when a peer failed since or the last ranges are out,
 //! because then whoever is busy or just failed must not get more.
 
 use std::collections::HashSet;
@@ -16,7 +15,7 @@ use dig_peer_selector::{Candidate, ContentRequest, PeerSelector, RangePlanDelta,
 
 use super::holders::Holders;
 use super::ledger::Ledger;
-use super::plan::{Source, Work, assign};
+use super::plan::assign;
 
 /// Sources asked for at once. Higher: more connections than a home uplink's peers can feed. Lower: one slow source weighs
 /// more. Unmeasured heuristic.
@@ -30,12 +29,6 @@ const RANGES_MAX: u64 = 64;
 
 /// What the engine is told as its caps: never binding, because the assignments carry the real ones.
 pub(super) const ENGINE_CAP: usize = RANGES_MAX as usize;
-
-/// While proven peers do the work, one range in this many is spent on a trial that the selector asks for: about 5 % (RANK-3).
-const RANGES_PER_TRIAL: usize = 20;
-
-/// What is assumed of an unproven peer near the end, as a multiple of the average time of a range.
-const UNPROVEN_FACTOR: f64 = 4.0;
 
 pub(super) struct Adapter {
     ledger: Arc<Ledger>,
@@ -52,8 +45,6 @@ struct History {
     known: HashSet<PeerId>,
     /// Peers that failed since the latest decision.
     failed: HashSet<PeerId>,
-    /// Ranges sent since the latest trial.
-    since_trial: usize,
 }
 
 /// Which question to ask the selector.
@@ -130,26 +121,6 @@ impl Adapter {
         let nothing = ContentRequest { range_count: Some(0), ..ContentRequest::new(self.content, SOURCES) };
         self.selector.select(&nothing, &given);
     }
-
-    /// The selected peers with the room that each has, trials first when one is due and left out otherwise.
-    fn sources(&self, selection: &Selection, active: &[(PeerId, usize)], trial_due: bool) -> Vec<Source> {
-        let source = |peer: &SelectedPeer| {
-            let in_flight = active.iter().find(|(other, _)| *other == peer.peer_id).map_or(0, |(_, n)| *n);
-            Source {
-                peer: peer.peer_id,
-                cap: in_flight.saturating_add(peer.max_concurrency as usize),
-                in_flight,
-                range_s: self.ledger.range_time(&peer.peer_id).map(|t| t.as_secs_f64()),
-            }
-        };
-        let (trials, proven): (Vec<&SelectedPeer>, Vec<&SelectedPeer>) =
-            selection.peers.iter().partition(|peer| peer.exploratory);
-        if proven.is_empty() {
-            return trials.into_iter().map(source).collect();
-        }
-        let trials = trials.into_iter().filter(|_| trial_due).take(1);
-        trials.chain(proven).map(source).collect()
-    }
 }
 
 impl SourceSelector for Adapter {
@@ -173,38 +144,26 @@ impl SourceSelector for Adapter {
         }
 
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let selection = self.selection(&mut history, &pending, &candidates, &active, free);
-        // A trial carries one range from the front, and never one of the last.
-        let trial_due = history.since_trial >= RANGES_PER_TRIAL && pending.len() > free;
-        let mut sources = self.sources(&selection, &active, trial_due);
-        if sources.is_empty() && in_flight == 0 {
+        let mut answer = self.selection(&mut history, &pending, &candidates, &active, free).peers;
+        if answer.is_empty() && in_flight == 0 {
             // The selector has no room for more, but an empty plan now would end the download: somebody has to try, unless
             // the host banned them all.
             let banned = |peer: &PeerId| self.selector.peer_snapshot(peer).is_some_and(|known| known.banned);
-            let last_resort = candidates.iter().filter(|peer| !banned(peer));
-            sources = last_resort.map(|p| Source { peer: *p, cap: 1, in_flight: 0, range_s: None }).collect();
+            let one = |peer: PeerId| SelectedPeer { peer_id: peer, rank: 0, max_concurrency: 1, exploratory: true };
+            answer = candidates.iter().copied().filter(|peer| !banned(peer)).map(one).collect();
         }
-        let elsewhere = in_flight - sources.iter().map(|s| s.in_flight).sum::<usize>();
-        let work = Work {
-            pending: pending.len(),
-            free,
-            unproven_s: self.ledger.average_range_time().map(|t| t.as_secs_f64() * UNPROVEN_FACTOR),
-        };
-        let peers = assign(&mut sources, work, elsewhere);
-        history.since_trial = if trial_due { 0 } else { history.since_trial.saturating_add(peers.len()) };
-
-        let mut assignments = Vec::with_capacity(peers.len());
-        for (range, peer) in pending.into_iter().zip(peers) {
-            self.ledger.assign(range, peer);
-            assignments.push((range, peer.to_hex()));
-        }
-        for source in &sources {
-            let before = active.iter().find(|(p, _)| *p == source.peer).map_or(0, |(_, n)| *n);
-            match u32::try_from(source.in_flight - before) {
-                Ok(0) | Err(_) => {}
-                Ok(dispatched) => self.selector.on_dispatch(&source.peer, dispatched),
+        let peers = assign(&answer, free.min(pending.len()));
+        for chosen in &answer {
+            let dispatched = peers.iter().filter(|peer| **peer == chosen.peer_id).count() as u32;
+            if dispatched > 0 {
+                self.selector.on_dispatch(&chosen.peer_id, dispatched);
             }
         }
+        let assignments = pending.into_iter().zip(peers).map(|(range, peer)| {
+            self.ledger.assign(range, peer);
+            (range, peer.to_hex())
+        });
+        let assignments = assignments.collect();
         SelectPlan { ordered: Vec::new(), assignments }
     }
 

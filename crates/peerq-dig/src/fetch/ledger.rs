@@ -199,12 +199,6 @@ impl Ledger {
         Some(Duration::try_from_secs_f64(body).ok()?.saturating_add(first_byte.unwrap_or_default()))
     }
 
-    /// Time that one full range takes on average over all peers of this download.
-    pub(super) fn average_range_time(&self) -> Option<Duration> {
-        let rate = self.lock().average_rate()?;
-        Duration::try_from_secs_f64(f64::from(self.layout.manifest().chunk_size()) / rate).ok()
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,7 +1,7 @@
 //! How a client uses a selector: the same plain logic for ours, for its bare engine and for the published one (HOST-D1).
 //!
 //! A selector is asked only when a range can be sent, and told exactly what is left: with `rebalance` when a source failed since or the last ranges are out, else
-//! with `select`. Its answer is taken as it stands: in order of rank, each peer up to the concurrency recommended, until the client's slots are full. An empty
+//! with `select`. Its answer is taken as it stands: in rounds in the order of rank, each peer up to the concurrency recommended, until the client's slots are full. An empty
 //! answer means waiting for an end; where none can come, anybody is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -179,8 +179,11 @@ impl<S: Selector> Policy for Driver<S> {
             choices = ask.candidates.iter().map(|one| Choice { peer: one.peer, room: 1 }).collect();
         }
         let mut allotment = Allotment::new(ask);
-        for choice in choices {
-            allotment.give(choice.peer, choice.room);
+        while allotment.left() > 0 && choices.iter().any(|choice| choice.room > 0) {
+            for choice in choices.iter_mut().filter(|choice| choice.room > 0) {
+                choice.room -= 1;
+                allotment.give(choice.peer, 1);
+            }
         }
         let grants = allotment.grants();
         let left = ask.ranges_left - grants.iter().map(|grant| grant.ranges).sum::<u32>();

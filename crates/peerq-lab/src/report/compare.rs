@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Summary;
 use super::summary::{PolicyFigures, geometric_means};
 
 /// The whole document.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compare {
     /// The plans, in the order they were run.
     pub plans: Vec<ComparePlan>,
@@ -17,7 +17,7 @@ pub struct Compare {
 }
 
 /// One plan.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparePlan {
     /// Its name.
     pub name: String,
@@ -32,7 +32,7 @@ pub struct ComparePlan {
 }
 
 /// One check.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CompareCheck {
     /// The figure, in words.
     pub what: String,
@@ -45,7 +45,7 @@ pub struct CompareCheck {
 }
 
 /// Means of one policy.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Means {
     /// Of the medians' ratios.
     pub p50: Option<f64>,

@@ -25,7 +25,7 @@ pub(crate) mod testing;
 
 pub use bench::{Bench, OURS, YARDSTICK};
 pub use compare::{Compare, CompareCheck, ComparePlan, Means, compare};
-pub use html::page;
+pub use html::{document_page, page};
 pub use lines::{Lines, LinesError, PlanLine, RunLine, SCHEMA};
 pub use log::{Ended, How, Predicted, RunLog, Sent, Viewed};
 pub use runner::{Progress, Selection, Shard, run};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::measure::yardstick::geometric_mean;
 use crate::plan::{Check, Take, What};
@@ -11,7 +11,7 @@ use super::quantile::{quantile, rounded, sorted};
 use super::{Lines, OURS, PlanLine, RunLine, YARDSTICK};
 
 /// One policy in one plan, over all seeds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PolicyFigures {
     /// Completion times of all requests of all seeds, seconds, ascending.
     #[serde(skip)]

@@ -2,10 +2,12 @@
 //!
 //! Nothing in it is a script or comes from elsewhere; what is folded unfolds by HTML's own means.
 
+mod document;
 mod plots;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::model::Kind;
@@ -13,7 +15,9 @@ use crate::model::Kind;
 use super::summary::geometric_means;
 use super::svg::{COLOURS, escaped};
 use super::table::{cells, number, verdict};
-use super::{Lines, OURS, Summary, YARDSTICK, summarise};
+use super::{Lines, OURS, PolicyFigures, Summary, YARDSTICK, summarise};
+
+pub use document::document_page;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -21,14 +25,23 @@ const STYLE: &str = include_str!("style.css");
 pub fn page(lines: &Lines) -> String {
     let summaries = summarise(lines);
     let palette = Palette::of(&summaries);
-    let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    html.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n<title>peerq laboratory report</title>\n");
-    let _ = write!(html, "<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n");
+    let mut html = begin();
     overview(&mut html, &summaries, &palette);
     for summary in &summaries {
         section(&mut html, summary, lines, &palette);
     }
+    end(html)
+}
+
+fn begin() -> String {
+    let mut html = String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+    html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    html.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n<title>peerq laboratory report</title>\n");
+    let _ = write!(html, "<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n");
+    html
+}
+
+fn end(mut html: String) -> String {
     html.push_str("</main>\n</body>\n</html>\n");
     html
 }
@@ -38,8 +51,12 @@ struct Palette(Vec<String>);
 
 impl Palette {
     fn of(summaries: &[Summary]) -> Self {
+        Palette::from_names(summaries.iter().flat_map(|summary| &summary.policies).map(|(name, _)| name))
+    }
+
+    fn from_names<'a>(policies: impl Iterator<Item = &'a String>) -> Self {
         let mut names: Vec<String> = Vec::new();
-        for (name, _) in summaries.iter().flat_map(|summary| &summary.policies) {
+        for name in policies {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -62,14 +79,25 @@ impl Palette {
 
 fn overview(html: &mut String, summaries: &[Summary], palette: &Palette) {
     let met = summaries.iter().filter(|summary| summary.met).count();
+    overview_table(html, met, summaries.len(), &geometric_means(summaries), palette);
+    html.push_str("<nav aria-label=\"Plans\"><ul class=\"plans\">\n");
+    for summary in summaries {
+        let name = escaped(&summary.plan.plan);
+        let _ = writeln!(html, "<li><a href=\"#{name}\">{name}</a> {}</li>", chip(summary));
+    }
+    html.push_str("</ul></nav>\n");
+}
+
+/// Geometric means by policy: (median, 99th percentile).
+type Means = BTreeMap<String, (Option<f64>, Option<f64>)>;
+
+fn overview_table(html: &mut String, met: usize, plans: usize, means: &Means, palette: &Palette) {
     let _ = write!(
         html,
         "<h1>peerq laboratory</h1>\n<p>{} of {} plans met. Ratios are completion times over those of the yardstick, a planner that knows every peer's true \
          rate and failures; 1 is as good as can be.</p>\n",
-        met,
-        summaries.len()
+        met, plans
     );
-    let means = geometric_means(summaries);
     html.push_str("<div class=\"scroll\"><table>\n<caption>Geometric mean over all plans</caption>\n");
     html.push_str("<thead><tr><th>policy</th><th>p50</th><th>p99</th></tr></thead>\n<tbody>\n");
     for policy in &palette.0 {
@@ -82,12 +110,7 @@ fn overview(html: &mut String, summaries: &[Summary], palette: &Palette) {
             number(p99)
         );
     }
-    html.push_str("</tbody></table></div>\n<nav aria-label=\"Plans\"><ul class=\"plans\">\n");
-    for summary in summaries {
-        let name = escaped(&summary.plan.plan);
-        let _ = writeln!(html, "<li><a href=\"#{name}\">{name}</a> {}</li>", chip(summary));
-    }
-    html.push_str("</ul></nav>\n");
+    html.push_str("</tbody></table></div>\n");
 }
 
 fn chip(summary: &Summary) -> String {
@@ -130,24 +153,29 @@ fn section(html: &mut String, summary: &Summary, lines: &Lines, palette: &Palett
 
 fn policies(html: &mut String, summary: &Summary, palette: &Palette) {
     html.push_str("<div class=\"scroll\"><table>\n<thead><tr>");
-    for head in
-        ["policy", "p50 s", "p95 s", "p99 s", "over yardstick p50 / p99", "missed", "hostile", "wasted", "panics"]
-    {
+    for head in HEADS {
         let _ = write!(html, "<th>{head}</th>");
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for (policy, one) in &summary.policies {
-        let class = if policy == OURS { " class=\"ours\"" } else { "" };
-        let _ = write!(html, "<tr{class}><th>{}</th>", named(policy, palette));
-        for cell in cells(one) {
-            let _ = write!(html, "<td>{}</td>", escaped(&cell));
-        }
-        html.push_str("</tr>\n");
+        row(html, &named(policy, palette), policy, one);
     }
     html.push_str("</tbody></table></div>\n");
     for (policy, error) in summary.policies.iter().filter_map(|(name, one)| Some((name, one.error.as_ref()?))) {
         let _ = writeln!(html, "<p class=\"unmet\">{}: {}</p>", escaped(policy), escaped(error));
     }
+}
+
+const HEADS: [&str; 9] =
+    ["policy", "p50 s", "p95 s", "p99 s", "over yardstick p50 / p99", "missed", "hostile", "wasted", "panics"];
+
+fn row(html: &mut String, shown: &str, policy: &str, one: &PolicyFigures) {
+    let class = if policy == OURS { " class=\"ours\"" } else { "" };
+    let _ = write!(html, "<tr{class}><th>{shown}</th>");
+    for cell in cells(one) {
+        let _ = write!(html, "<td>{}</td>", escaped(&cell));
+    }
+    html.push_str("</tr>\n");
 }
 
 fn checks(html: &mut String, summary: &Summary) {

@@ -1,0 +1,151 @@
+//! Our own link as the bottleneck (RANK-4, AUD-7, scenario A6): noticed when requests to several peers run out of time although all of them make progress.
+//!
+//! The one idea: a peer that is slow is slow alone. When requests to different peers time out one after the other, each with some of its bytes and none completed in
+//! between, there are more of them than our link finishes in time. What they brought says how many it would finish; from then on no more than that are
+//! in flight over all peers, and none of the peers is charged. The number grows while requests end well within the time after which they would be given up.
+
+use crate::units::{Bytes, Span, Time};
+
+/// Share of the requests that would just finish in time which are sent. More of them fill the link no better and each takes longer; fewer leave it idle between an end
+/// and the next first byte.
+const IN_TIME: f64 = 0.45;
+/// Requests that end within this share of the time allow one more each: the link is not what bounds them any more. Higher overshoots, lower is slow to notice that a
+/// dead link is back.
+const AT_EASE: f64 = 0.25;
+/// Requests that end in time, but not at ease, for each that may be in flight before one more is tried.
+const ENDS_TO_GROW: u32 = 4;
+
+/// See the module documentation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Downlink {
+    /// Most requests in flight over all peers; 0 is no limit.
+    limit: u32,
+    /// When it was lowered last, and after how long a request was given up then.
+    cut_at: Time,
+    patience: Span,
+    /// Ends since the limit changed.
+    ends: u32,
+    /// Who timed out last since anything completed.
+    slow: Option<usize>,
+}
+
+/// A request that ran out of time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimedOut {
+    /// Whose it was.
+    pub peer: usize,
+    /// What it had brought.
+    pub bytes: Bytes,
+    /// What it was to bring.
+    pub size: Bytes,
+    /// How long it ran.
+    pub elapsed: Span,
+    /// Requests in flight over all peers, itself among them.
+    pub in_flight: u32,
+}
+
+impl Downlink {
+    /// Most requests in flight over all peers, if our link is what bounds them.
+    pub fn limit(&self) -> Option<u32> {
+        (self.limit > 0).then_some(self.limit)
+    }
+
+    /// A request ran out of time. Whether that is our link's doing, so that nobody is to be charged.
+    pub fn timed_out(&mut self, timed_out: &TimedOut, now: Time) -> bool {
+        if timed_out.bytes == Bytes::ZERO || timed_out.in_flight < 2 {
+            return false;
+        }
+        // What was sent before the limit was lowered met the old one.
+        if self.limit > 0 && now.since(self.cut_at) <= timed_out.elapsed {
+            return true;
+        }
+        let others = self.slow.replace(timed_out.peer).is_some_and(|other| other != timed_out.peer);
+        if !others {
+            return false;
+        }
+        let done = timed_out.bytes.as_f64() / timed_out.size.as_f64().max(1.0);
+        let would_finish = f64::from(timed_out.in_flight) * done * IN_TIME;
+        let below = if self.limit > 0 { self.limit - 1 } else { timed_out.in_flight / 2 };
+        self.limit = (would_finish as u32).min(below).max(1);
+        self.cut_at = now;
+        self.patience = timed_out.elapsed;
+        self.ends = 0;
+        self.slow = None;
+        true
+    }
+
+    /// A request ended well after `elapsed`.
+    pub fn completed(&mut self, elapsed: Span) {
+        self.slow = None;
+        if self.limit == 0 {
+            return;
+        }
+        self.ends = self.ends.saturating_add(1);
+        // One more takes its share of the link from all.
+        let (limit, patience_s) = (f64::from(self.limit), self.patience.as_secs_f64());
+        let then_s = elapsed.as_secs_f64() * (limit + 1.0) / limit;
+        let ends = if then_s <= AT_EASE * patience_s { 1 } else { ENDS_TO_GROW.saturating_mul(self.limit) };
+        if self.ends >= ends && then_s <= IN_TIME * patience_s {
+            self.limit = self.limit.saturating_add(1);
+            self.ends = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slow(peer: usize, in_flight: u32, kilobytes: u64) -> TimedOut {
+        let (bytes, size) = (Bytes::new(kilobytes * 1000), Bytes::new(2_000_000));
+        TimedOut { peer, bytes, size, elapsed: Span::from_secs(30), in_flight }
+    }
+
+    #[test]
+    fn a_link_that_finishes_none_of_sixteen_is_given_what_it_finishes() {
+        // A6: 200 KB/s over sixteen requests of 2 MB that are given up after 30 s.
+        let mut link = Downlink::default();
+        let now = Time::from_secs(30);
+        assert!(!link.timed_out(&slow(0, 16, 375), now) && link.limit().is_none(), "one slow peer is a slow peer");
+        assert!(link.timed_out(&slow(1, 16, 375), now));
+        assert_eq!(link.limit(), Some(1));
+        assert!(link.timed_out(&slow(0, 2, 375), now), "sent before, so it is excused");
+        assert_eq!(link.limit(), Some(1));
+    }
+
+    #[test]
+    fn peers_that_are_silent_or_alone_or_slow_beside_others_are_no_matter_of_ours() {
+        let mut link = Downlink::default();
+        let now = Time::from_secs(30);
+        for peer in [0, 1, 2] {
+            assert!(!link.timed_out(&slow(peer, 16, 0), now), "silent");
+            assert!(!link.timed_out(&slow(peer, 1, 375), now), "alone");
+        }
+        for _ in 0..9 {
+            assert!(!link.timed_out(&slow(0, 16, 375), now), "the same one");
+            link.completed(Span::from_secs(1));
+            assert!(!link.timed_out(&slow(1, 16, 375), now), "others complete");
+            link.completed(Span::from_secs(1));
+        }
+        assert_eq!(link.limit(), None);
+    }
+
+    #[test]
+    fn the_limit_grows_as_far_as_requests_end_in_time_and_at_once_when_the_link_is_back() {
+        let cut = || {
+            let mut link = Downlink::default();
+            link.timed_out(&slow(0, 16, 375), Time::from_secs(30));
+            link.timed_out(&slow(1, 16, 375), Time::from_secs(30));
+            link
+        };
+        // Ten seconds of the link for each request in flight: two end in time, three do not.
+        let mut still = cut();
+        for _ in 0..1000 {
+            still.completed(Span::from_secs(10 * u64::from(still.limit().unwrap())));
+        }
+        assert_eq!(still.limit(), Some(1), "the one that fills the link");
+        let mut back = cut();
+        (0..200).for_each(|_| back.completed(Span::from_millis(100)));
+        assert_eq!(back.limit(), Some(201));
+    }
+}

@@ -1,0 +1,124 @@
+//! The decision itself: a function of the quotes and the work alone (RANK-1 to RANK-4).
+//!
+//! The one idea: proven peers are planned for the end of the work; a trial and the places of the unmeasured are added within their bounds; and an answer is
+//! empty only where waiting for an end is better than any peer, or nobody may be asked.
+
+use alloc::vec::Vec;
+
+use crate::rank::explore;
+use crate::rank::plan::{self, Advice, Pick, Work};
+use crate::rank::quote::Quote;
+
+/// Decides who should do `work`, out of `quotes` in any order; `decisions` were made, this one among them.
+pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut Advice) {
+    let open = || quotes.iter().filter(|quote| plan::is_admissible(quote));
+    let mut proven = Order::of(open().filter(|quote| quote.is_proven()));
+    let mut cold = Order::of(open().filter(|quote| !quote.is_proven() && quote.room > 0));
+    if proven.is_empty() {
+        plan::spread(cold.first(work.sources), work, into);
+    } else {
+        trust(quotes, &mut proven, &mut cold, work, decisions, into);
+    }
+    if !into.is_empty() || work.sources == 0 {
+        return;
+    }
+    if open().next().is_none() {
+        // Better a peer of bad repute, one request at a time, than none; but not because the good ones are busy.
+        let mut last_resort = Order::of(quotes.iter().filter(|quote| quote.room > 0));
+        let picks = last_resort.first(work.sources).iter();
+        into.extend(picks.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+    } else if work.in_flight == 0 && open().nth(1).is_some() {
+        // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond the room of the soonest.
+        let soonest = proven.first(1).first().or(open().min_by_key(|quote| quote.key()));
+        into.extend(soonest.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: !quote.is_proven() }));
+    }
+}
+
+/// The answer where anybody is proven.
+fn trust(quotes: &[Quote], proven: &mut Order, cold: &mut Order, work: &Work, decisions: u64, into: &mut Advice) {
+    let known = proven.len();
+    let leading = proven.with_room(work.sources);
+    let end_s = work.ranges.map_or(f32::INFINITY, |ranges| plan::end_s(leading, ranges, work.range));
+    // A content of one request has a first decision only: its place among all decisions decides.
+    let alone = work.ranges == Some(1) && work.decision == 0;
+    let schedule = explore::Schedule {
+        sources: work.sources,
+        proven: known,
+        decision: if alone { decisions } else { work.decision },
+        decisions,
+        best_s: leading.iter().map(|quote| quote.usual_s).fold(f32::INFINITY, f32::min),
+        end_s: if alone { f32::INFINITY } else { end_s },
+    };
+    let best = leading.first().map(|quote| quote.slot);
+    let tried = explore::due(quotes.iter().filter(|quote| Some(quote.slot) != best), &schedule);
+    let is_tried = |quote: &Quote| tried.is_some_and(|tried| tried.slot == quote.slot);
+    // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
+    // the best of an answer with several is the best.
+    let tried_at = usize::from(work.sources > 1 && tried.is_some_and(|quote| quote.is_proven()));
+    // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
+    let places = explore::places(work.sources, known);
+    let fits = |quote: &&Quote| explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote);
+    let unmeasured = |cold: &mut Order| -> Vec<Quote> {
+        if places == 0 { Vec::new() } else { cold.all().iter().filter(fits).take(places).copied().collect() }
+    };
+    let unmeasured = unmeasured(cold);
+    let rest: Vec<Quote> = leading.iter().filter(|quote| !is_tried(quote)).copied().collect();
+    let half = u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX);
+    plan::place(&rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
+    if let Some(quote) = tried {
+        into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
+    }
+    into.truncate(work.sources - unmeasured.len());
+    into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+}
+
+/// Quotes in the order of their keys, sorted no further than they are looked at: a decision needs the first few of thousands.
+struct Order<'a> {
+    keys: Vec<(u64, &'a Quote)>,
+    /// The first quotes, in order.
+    sorted: Vec<Quote>,
+}
+
+impl<'a> Order<'a> {
+    fn of(quotes: impl Iterator<Item = &'a Quote>) -> Self {
+        Order { keys: quotes.map(|quote| (quote.key(), quote)).collect(), sorted: Vec::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The first `count`, or all if they are fewer.
+    fn first(&mut self, count: usize) -> &[Quote] {
+        let count = count.min(self.keys.len());
+        let done = self.sorted.len();
+        if done < count {
+            // Equal keys are told apart by the slot, so that the order is one of the quotes and not of how they came.
+            let by = |(key, quote): &(u64, &Quote)| (*key, quote.slot);
+            let rest = &mut self.keys[done..];
+            if count - done < rest.len() {
+                rest.select_nth_unstable_by_key(count - done - 1, by);
+            }
+            rest[..count - done].sort_unstable_by_key(by);
+            self.sorted.extend(rest[..count - done].iter().map(|(_, quote)| **quote));
+        }
+        &self.sorted[..count]
+    }
+
+    fn all(&mut self) -> &[Quote] {
+        self.first(usize::MAX)
+    }
+
+    /// The first of them, so many that `sources` have room.
+    fn with_room(&mut self, sources: usize) -> &[Quote] {
+        let mut count = sources.saturating_add(8);
+        while count < self.len() && self.first(count).iter().filter(|quote| quote.room > 0).count() < sources {
+            count = count.saturating_mul(2);
+        }
+        plan::leading(self.first(count), sources)
+    }
+}
