@@ -4,10 +4,10 @@
 
 use super::connection::Mode;
 use super::transfer::{Phase, Transfer, Transfers};
-use super::{Done, How, Network, Peer};
+use super::{Done, How, Network};
 use crate::behaviour::{Answer, Progress, Segment};
 use crate::sim::queue::{Event, Micros, NEVER, TransferId, micros, seconds};
-use crate::sim::wire::{Flow, Interval, Wires};
+use crate::sim::wire::{Flow, Interval};
 
 /// Rounding slack of byte counts.
 const SLACK: f64 = 1e-3;
@@ -55,17 +55,13 @@ impl Network {
 
     /// Counts what a connection's transfers got since it was last counted.
     pub(super) fn count(&mut self, slot: u32) {
+        if self.wires.is_some() {
+            self.see(slot);
+        }
         let now = self.queue.now();
         let peer = &mut self.peers[slot as usize];
         let connection = &mut peer.connection;
         let elapsed_s = seconds(now - connection.counted_at);
-        if let Some(wires) = &mut self.wires {
-            let held_until = connection.hold_until.max(self.paused_until);
-            let interval = Interval { peer: slot, from: connection.counted_at, to: now, back: connection.way_back() };
-            sees(wires, interval, peer, &mut self.transfers);
-            wires.settle(interval, held_until);
-        }
-        let connection = &mut peer.connection;
         connection.counted_at = now;
         if connection.mode != Mode::Sending || elapsed_s == 0.0 {
             return;
@@ -80,6 +76,30 @@ impl Network {
         peer.served += moved;
         connection.round_left -= moved;
         connection.loss_left -= moved;
+    }
+
+    /// Shows a client's wire what is about to be counted.
+    #[cold]
+    fn see(&mut self, slot: u32) {
+        let Some(wires) = &mut self.wires else { return };
+        let to = self.queue.now();
+        let peer = &self.peers[slot as usize];
+        let connection = &peer.connection;
+        let interval = Interval { peer: slot, from: connection.counted_at, to, back: connection.way_back() };
+        let elapsed_s = seconds(to - interval.from);
+        let mut used = 0.0;
+        if connection.mode == Mode::Sending {
+            for place in &connection.sending {
+                let transfer = self.transfers.at(*place);
+                let (before, rate) = (transfer.got, transfer.rate);
+                used += rate;
+                let after = before + flowed(transfer, elapsed_s);
+                wires.flows(interval, Flow { place: *place, before, after, rate });
+            }
+        }
+        let lulls = peer.open.iter().any(|place| matches!(self.transfers.at(*place).phase, Phase::Pausing(_)));
+        wires.flows_besides(interval, peer.rate, used, lulls);
+        wires.settle(interval, connection.hold_until.max(self.paused_until));
     }
 
     pub(super) fn tick(&mut self, slot: u32) {
@@ -236,24 +256,9 @@ impl Network {
 }
 
 /// What came of a transfer in so many seconds. Time is rounded up to microseconds; nothing flows past the end of a stretch.
+#[inline]
 fn flowed(transfer: &Transfer, elapsed_s: f64) -> f64 {
     (transfer.rate * elapsed_s).min(transfer.stretch_end - transfer.got)
-}
-
-/// Shows a client's wire what is about to be counted.
-fn sees(wires: &mut Wires, interval: Interval, peer: &Peer, transfers: &mut Transfers) {
-    let elapsed_s = seconds(interval.to - interval.from);
-    let mut used = 0.0;
-    if peer.connection.mode == Mode::Sending {
-        for place in &peer.connection.sending {
-            let transfer = transfers.at(*place);
-            let (before, rate) = (transfer.got, transfer.rate);
-            used += rate;
-            wires.flows(interval, Flow { place: *place, before, after: before + flowed(transfer, elapsed_s), rate });
-        }
-    }
-    let lulls = peer.open.iter().any(|place| matches!(transfers.at(*place).phase, Phase::Pausing(_)));
-    wires.flows_besides(interval, peer.rate, used, lulls);
 }
 
 fn progress(transfer: &Transfer, served: f64, link: f64, at: Micros) -> Progress {

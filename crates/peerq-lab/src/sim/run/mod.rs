@@ -226,7 +226,9 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             Event::CookieDue { peer } => self.cookie_due(peer),
             event => {
                 self.network.handle(event);
-                self.tell_seen();
+                if self.network.wires.is_some() {
+                    self.tell_seen();
+                }
                 self.cut_off();
             }
         }

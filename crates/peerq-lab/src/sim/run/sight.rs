@@ -33,9 +33,12 @@ impl<P: Policy + ?Sized> Run<'_, P> {
     }
 
     /// Tells everything that was read up to now: of one peer, or of all.
+    #[inline]
     pub(super) fn look(&mut self, slot: Option<u32>) {
-        self.network.look(slot);
-        self.tell_seen();
+        if self.network.wires.is_some() {
+            self.network.look(slot);
+            self.tell_seen();
+        }
     }
 
     /// Tells what was found on the wire.
