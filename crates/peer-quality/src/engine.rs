@@ -10,7 +10,7 @@ use core::hash::Hash;
 use crate::audit::{Proof, Standing};
 use crate::estimate::downlink::TimedOut;
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Downlink, Path, Population};
+use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
 use crate::measure::{DISPATCH_TTL, Delivery, End, Fault};
 use crate::peer::Peer;
@@ -418,6 +418,20 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             cooling: peer.cooling.is_on(now, self.decisions),
             connected: peer.connected,
         }
+    }
+
+    /// What a fetch sent to a peer now would take, beside nothing else: what [`decide`](Self::decide) quotes from. Reading it changes no decision; the answer
+    /// changes with every fact and, where the wire is seen, by itself.
+    pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
+        // Terms cache and expire lazily, so they are computed on a copy.
+        let mut peer = self.peers.value(slot).clone();
+        peer.terms(&self.population.prior(peer.path), 0, now, self.decisions).forecast
+    }
+
+    /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).
+    pub fn rating(&self, slot: Slot, now: Time) -> Option<Rating> {
+        let peer = self.peers.value(slot);
+        peer.rating(&self.population.prior(peer.path), now)
     }
 
     /// Whether requests were sent to a peer that have not ended.

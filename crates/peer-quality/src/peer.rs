@@ -169,7 +169,10 @@ impl Peer {
         let sent = settled.map(|settled| settled.at);
         self.tell_wire(delivery, verdict_of(delivery.end), sent, prior, now);
         if let Some(sample) = Sample::of(delivery) {
-            let (body, weight) = self.without_ramp(sample, sent, prior, now);
+            if self.wire.as_mut().is_some_and(|wire| wire.completed(now)) {
+                self.delivered.doubt();
+            }
+            let (body, weight) = self.without_ramp(sample, sent, now);
             let changed = self.delivered.observe(&body, weight);
             self.ends_since_change = match self.ends_since_change {
                 _ if changed && decision.saturating_sub(self.led) < LED_LATELY && self.led > 0 => 1,
@@ -210,16 +213,13 @@ impl Peer {
             verdict == Verdict::Kept && delivery.elapsed.as_secs_f64() <= deadline_s
         });
         let renews_record = Sample::of(delivery).is_some() || Sample::censored(delivery).is_some();
-        wire.ended(on_time, renews_record, now);
+        wire.ended(delivery.bytes, on_time, renews_record, now);
     }
 
     /// The sample less what slow start cost it: the long-run rate is free of it (EST-2). With it the weight that is left.
-    fn without_ramp(&mut self, sample: Sample, sent: Option<Time>, prior: &Prior, now: Time) -> (Sample, f64) {
+    fn without_ramp(&mut self, sample: Sample, sent: Option<Time>, now: Time) -> (Sample, f64) {
         match (&self.wire, sent) {
-            (Some(wire), _) => {
-                let ramp_s = wire.ramp_of(&sample, sent, prior, now);
-                (Sample { wait_s: sample.wait_s - ramp_s, ..sample }, 1.0)
-            }
+            (Some(wire), _) => wire.without_ramp(&sample, sent),
             (None, Some(sent)) => self.idleness.ended(&sample, sent, self.delivered.first_byte_s(), now),
             // A host that does not say when it sends does not say what it met.
             (None, None) => (sample, 1.0),

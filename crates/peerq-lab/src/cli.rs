@@ -229,7 +229,8 @@ mod tests {
         let lines = run(&Toy, &chosen, &Selection::default(), &|_| ()).unwrap();
         write(&lines, &results).unwrap();
         std::fs::write(&document, serde_json::to_string_pretty(&compare(&lines).0).unwrap()).unwrap();
-        let (whole, tables) = (report(&[results.clone()]).unwrap(), report(&[document.clone()]).unwrap());
+        let (whole, tables) =
+            (report(std::slice::from_ref(&results)).unwrap(), report(std::slice::from_ref(&document)).unwrap());
         assert!(whole.contains("<svg") && !tables.contains("<svg") && tables.contains("--output"));
         for page in [&whole, &tables] {
             assert!(page.contains("a1-settled-on-slow") && page.ends_with("</html>\n"));

@@ -52,6 +52,11 @@ impl Delivered {
         changed
     }
 
+    /// No body came for so long that the record is old: the next one, if slow, is believed at once.
+    pub fn doubt(&mut self) {
+        self.body.doubt();
+    }
+
     /// Folds in what a request that ran out of time says at least: it can only make the peer look slower.
     pub fn observe_censored(&mut self, at_least: Slowness) {
         if self.slowness().is_none_or(|known| at_least > known) {

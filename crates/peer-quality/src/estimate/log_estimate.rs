@@ -73,6 +73,14 @@ impl LogEstimate {
         false
     }
 
+    /// The samples are old: where the next one lies surprisingly high, it is believed at once instead of at the second time.
+    pub fn doubt(&mut self) {
+        if self.surprises <= 0 {
+            self.calm_spread = self.spread_ln() as f32;
+            self.surprises = 1;
+        }
+    }
+
     /// The estimate after one sample of logarithm `mean_ln`.
     fn at(mean_ln: f64, spread: f64, weight: f64) -> Self {
         LogEstimate {
@@ -133,6 +141,21 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn an_old_record_is_given_up_at_the_first_surprise_above_it_and_kept_otherwise() {
+        let old = fed([1.0; 20]);
+        for (next, expected) in [(9.0, 9.0), (1.05, 1.0), (0.1, 1.0)] {
+            let (mut doubted, mut trusted) = (old, old);
+            doubted.doubt();
+            assert_eq!(doubted.value(), old.value());
+            doubted.observe(next, 1.0);
+            trusted.observe(next, 1.0);
+            let value = doubted.value().unwrap();
+            assert!((value / expected - 1.0).abs() < 0.1, "{next}: {value}");
+            assert!((trusted.value().unwrap() - 1.0).abs() < 0.1);
+        }
+    }
 
     fn fed(values: impl IntoIterator<Item = f64>) -> LogEstimate {
         let mut estimate = LogEstimate::default();

@@ -15,6 +15,7 @@ use crate::estimate::trust::retention::ON_TIME_TAILS;
 use crate::estimate::trust::spread::RateVote;
 use crate::estimate::trust::staleness::{RECORD_LIFE, left, left_of_person};
 use crate::estimate::trust::{Coverage, Personal, Retention, Sanity, shrinkage};
+use crate::estimate::warmth::without_ramp;
 use crate::measure::{Burst, Kernel, RoundTrip, Sample};
 use crate::units::{Bytes, Slowness, Time};
 
@@ -26,8 +27,6 @@ const KERNEL_S: f64 = 1.0;
 const SPREAD_MIN: f64 = 0.1;
 /// The greatest, a factor of e³ at p95: no error bar makes a peer infinitely slow.
 const SPREAD_MAX: f64 = 3.0 / TAIL_Z;
-/// The ramp takes at most this share of the wait beyond the first byte out of a cold fetch's record, so that no inflated round trip explains slowness away.
-const RAMP_SHARE_MAX: f64 = 0.5;
 
 /// See the module documentation. Constant size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,12 +39,12 @@ pub struct Wire {
     /// The last sending, burst or end.
     active_at: Option<Time>,
     burst_at: Option<Time>,
-    /// A window's worth arrived since the connection was last cold.
-    opened: bool,
-    /// When requests last met a cold connection.
-    cold_start: Option<Time>,
+    /// When a window's worth had arrived since the connection was last cold.
+    opened_at: Option<Time>,
     /// When the record of fetches was last renewed.
     recorded_at: Time,
+    /// When a fetch last completed.
+    completed_at: Option<Time>,
 }
 
 /// The terms of a rate (RANK-6).
@@ -87,14 +86,13 @@ impl Wire {
         self.kernel = None;
         self.active_at = None;
         self.burst_at = None;
-        self.opened = false;
+        self.opened_at = None;
     }
 
     /// Requests were sent.
     pub fn sent(&mut self, now: Time) {
         if self.warmth(now) == Warmth::Cold {
-            self.opened = false;
-            self.cold_start = Some(now);
+            self.opened_at = None;
         }
         self.active_at = Some(now);
     }
@@ -119,7 +117,7 @@ impl Wire {
         self.coverage.add(burst, credit, HALVES_MAX * prior.coverage_half, now);
         let bytes = believed * burst.bytes.as_f64();
         self.personal.observe(raw, bytes, self.retention.kept(), now);
-        self.opened |= burst.bytes > INITIAL_WINDOW;
+        self.arrived(burst.bytes, now);
         self.active_at = Some(now);
         self.burst_at = Some(now);
         before.map(|own| Deviation { ln: libm::log(raw.secs_per_byte() / own.secs_per_byte()), bytes })
@@ -135,8 +133,21 @@ impl Wire {
         }
     }
 
-    /// A fetch ended that said something of its duration; `on_time` as [`deadline_s`](Self::deadline_s) has it, none where nothing may be concluded.
-    pub fn ended(&mut self, on_time: Option<bool>, renews_record: bool, now: Time) {
+    /// A fetch completed; whether the one before lies so far back that a record of good ones says nothing against a bad one (B2: falling silent banks nothing).
+    pub fn completed(&mut self, now: Time) -> bool {
+        self.completed_at.replace(now).is_some_and(|before| now.since(before) > RECORD_LIFE)
+    }
+
+    fn arrived(&mut self, bytes: Bytes, now: Time) {
+        if bytes > INITIAL_WINDOW {
+            self.opened_at.get_or_insert(now);
+        }
+    }
+
+    /// A fetch of which these bytes arrived ended, and said something of its duration; `on_time` as [`deadline_s`](Self::deadline_s) has it, none where nothing may
+    /// be concluded.
+    pub fn ended(&mut self, bytes: Bytes, on_time: Option<bool>, renews_record: bool, now: Time) {
+        self.arrived(bytes, now);
         match on_time {
             Some(true) => self.retention.on_time(),
             Some(false) => self.retention.missed(),
@@ -157,18 +168,18 @@ impl Wire {
         ON_TIME_TAILS * f64::from(forecast.tail_s(size) + ramp_s)
     }
 
-    /// What slow start cost a delivery that was sent at `sent`, seconds: not part of the peer's rate (EST-2).
-    pub fn ramp_of(&self, sample: &Sample, sent: Option<Time>, prior: &Prior, now: Time) -> f64 {
-        let Some(round_trip_s) = self.path_s().filter(|_| self.was_cold(sent)) else { return 0.0 };
-        let first_byte_s = sample.first_byte_s.unwrap_or(round_trip_s).min(sample.wait_s);
-        let round_trip_s = round_trip_s.min(first_byte_s);
-        let slowness = self.rating(prior, now).slowness.secs_per_byte() as f32;
-        let ramp_s = Ramp::new(round_trip_s, round_trip_s, Warmth::Cold).extra_s(sample.bytes, slowness);
-        f64::from(ramp_s).min(RAMP_SHARE_MAX * (sample.wait_s - first_byte_s))
+    /// A delivery that was sent at `sent` less what slow start cost it, which is not part of the peer's rate (EST-2), and how much it says of a sample about that rate,
+    /// in (0, 1].
+    pub fn without_ramp(&self, sample: &Sample, sent: Option<Time>) -> (Sample, f64) {
+        match self.path_s().filter(|_| self.was_cold(sent)) {
+            Some(path_s) => without_ramp(sample, path_s.min(sample.first_byte_s.unwrap_or(path_s))),
+            None => (*sample, 1.0),
+        }
     }
 
+    /// Whether a request sent then met a connection whose window had not opened.
     fn was_cold(&self, sent: Option<Time>) -> bool {
-        sent.is_some() && sent == self.cold_start
+        sent.is_some_and(|sent| self.opened_at.is_none_or(|opened_at| sent < opened_at))
     }
 
     /// The state of the connection for a request sent now.
@@ -182,7 +193,7 @@ impl Wire {
             .map(|(kernel, _)| kernel.congestion_window);
         match (window, self.active_at) {
             (Some(window), _) if window > Bytes::ZERO => Warmth::Window(window),
-            (_, Some(active)) if self.opened && within(active, timeout_s) => Warmth::Warm,
+            (_, Some(active)) if self.opened_at.is_some() && within(active, timeout_s) => Warmth::Warm,
             _ => Warmth::Cold,
         }
     }

@@ -150,7 +150,7 @@ fn a_persistent_pacer_banks_nothing_across_a_silence() {
     for second in 0..600 {
         wire.burst(&steady(500_000, 50e6), None, &prior, Time::from_secs(second));
         if second % 60 == 59 {
-            wire.ended(Some(false), true, Time::from_secs(second));
+            wire.ended(Bytes::ZERO, Some(false), true, Time::from_secs(second));
         }
     }
     assert!(rate_of(&wire, 600.0) < 0.2 * population_s(), "the claim itself is warm");
@@ -175,10 +175,10 @@ fn a_record_of_fetches_on_time_keeps_warmth_and_a_miss_ends_that() {
     let prior = Prior::default();
     let mut wire = Wire::default();
     feed(&mut wire, 0..200, &steady(1_000_000, 12.5e6), &prior, Time::ZERO);
-    (0..100).for_each(|_| wire.ended(Some(true), true, Time::ZERO));
+    (0..100).for_each(|_| wire.ended(Bytes::ZERO, Some(true), true, Time::ZERO));
     let kept = rate_of(&wire, 1e5);
     assert!(kept < 0.4 * population_s(), "{kept}");
-    wire.ended(Some(false), true, Time::ZERO);
+    wire.ended(Bytes::ZERO, Some(false), true, Time::ZERO);
     assert!((rate_of(&wire, 1e5) / population_s() - 1.0).abs() < 1e-6);
 }
 
@@ -195,7 +195,7 @@ fn a_far_honest_peer_earns_trust() {
             now += 0.5 + if piece == 1 && fetch % 5 == 0 { 1.5 } else { 0.3 };
             wire.burst(&steady(1_000_000, 2e6), Some(sent), &prior, secs(now));
         }
-        wire.ended(Some(true), true, secs(now));
+        wire.ended(Bytes::ZERO, Some(true), true, secs(now));
     }
     let rating = wire.rating(&prior, secs(now));
     assert!(rating.weight >= 0.8, "{rating:?}");
@@ -222,17 +222,58 @@ fn a_fetch_after_a_minute_of_silence_is_foretold_with_its_slow_start() {
 #[test]
 fn slow_start_is_kept_out_of_the_record() {
     // The same 200 kB at 10 MB/s over 100 ms, cold each time: four round trips and 20 ms.
-    let prior = Prior { slowness: Slowness::from_bytes_per_sec(10e6), ..Prior::default() };
     let mut wire = Wire::default();
     wire.round_trip(trip(100.0), Time::ZERO);
     let sent = Time::from_secs(60);
     assert_eq!(wire.warmth(sent), Warmth::Cold);
     wire.sent(sent);
     let sample = Sample { first_byte_s: Some(0.1), wait_s: 0.42, bytes: Bytes::new(200_000) };
-    let ramp_s = wire.ramp_of(&sample, Some(sent), &prior, Time::from_secs(61));
-    assert!(ramp_s > 0.12 && ramp_s <= 0.5 * 0.32 + 1e-9, "bounded by half of the wait: {ramp_s}");
-    assert_eq!(wire.ramp_of(&sample, Some(Time::from_secs(59)), &prior, Time::from_secs(61)), 0.0, "not sent cold");
-    assert_eq!(Wire::default().ramp_of(&sample, None, &prior, sent), 0.0);
+    let (body, evidence) = wire.without_ramp(&sample, Some(sent));
+    let left_s = body.wait_s - 0.1;
+    assert!(
+        left_s > 0.2 * 0.32 - 1e-9 && left_s < 0.1,
+        "a fifth of the wait for the body is never slow start: {left_s}"
+    );
+    assert!((evidence - left_s / 0.32).abs() < 1e-6, "what slow start explains is no evidence: {evidence}");
+    assert_eq!(Wire::default().without_ramp(&sample, Some(sent)), (sample, 1.0), "no round trip, no ramp");
+    assert_eq!(wire.without_ramp(&sample, None), (sample, 1.0));
+}
+
+#[test]
+fn every_request_that_was_sent_before_the_window_opened_met_slow_start() {
+    let mut wire = Wire::default();
+    wire.round_trip(trip(100.0), Time::ZERO);
+    let sample = Sample { first_byte_s: Some(0.1), wait_s: 0.42, bytes: Bytes::new(200_000) };
+    let ms = |millis: u64| Time::from_micros(1_000 * millis);
+    // Two at once, one a moment later; the first to end has opened the window for what is sent from then on.
+    for sent in [10_000, 10_000, 10_050] {
+        wire.sent(ms(sent));
+    }
+    wire.ended(sample.bytes, None, true, ms(10_420));
+    wire.sent(ms(10_500));
+    let slow_start_s = |sent| sample.wait_s - wire.without_ramp(&sample, Some(ms(sent))).0.wait_s;
+    assert!(slow_start_s(10_000) > 0.2 && slow_start_s(10_050) > 0.2);
+    assert_eq!(slow_start_s(10_500), 0.0);
+}
+
+#[test]
+fn what_a_cold_fetch_takes_is_what_the_next_one_is_promised() {
+    // B16: 40 kB over a connection that rested, two rounds of 11.5 ms; nearly all of it is slow start.
+    let (prior, bytes) = (Prior::default(), Bytes::new(40_000));
+    let mut wire = Wire::default();
+    let mut delivered = Delivered::default();
+    for minute in 1..6 {
+        let sent = Time::from_secs(60 * minute);
+        let ended = sent + Span::from_micros(23_500);
+        wire.sent(sent);
+        wire.round_trip(trip(11.5), ended);
+        let sample = Sample { first_byte_s: Some(0.0115), wait_s: 0.0235, bytes };
+        wire.ended(bytes, Some(true), true, ended);
+        let (body, evidence) = wire.without_ramp(&sample, Some(sent));
+        delivered.observe(&body, evidence);
+    }
+    let promised_s = wire.forecast(&delivered, &prior, Time::from_secs(360)).mean_s(bytes);
+    assert!((promised_s / 0.0235 - 1.0).abs() < 0.25, "{promised_s}");
 }
 
 #[test]
@@ -337,7 +378,7 @@ proptest! {
                 }
                 Op::Kernel(rtt_s, window) => wire.kernel(Kernel { rtt_s, congestion_window: Bytes::new(window), retransmits: 0 }, now),
                 Op::Sent => wire.sent(now),
-                Op::Ended(on_time, renews) => wire.ended(on_time, renews, now),
+                Op::Ended(on_time, renews) => wire.ended(Bytes::ZERO, on_time, renews, now),
                 Op::Reconnected => wire.reconnected(),
                 Op::At(micros) => now = Time::from_micros(micros),
             }

@@ -59,8 +59,9 @@ impl Idleness {
     }
 }
 
-/// Tells slow start from rate: the slowness explains what slow start leaves of the wait, and slow start ends where the rate fills the path.
-fn without_ramp(sample: &Sample, trip_s: f64) -> (Sample, f64) {
+/// Tells slow start from rate: the slowness explains what slow start leaves of the wait, and slow start ends where the rate fills the path. With it the share of
+/// the wait for the body that is left.
+pub(super) fn without_ramp(sample: &Sample, trip_s: f64) -> (Sample, f64) {
     let body_s = (sample.wait_s - sample.first_byte_s.unwrap_or(trip_s)).max(0.0);
     let ramp = Ramp::new(trip_s, trip_s, Warmth::Cold);
     let mut ramp_s = 0.0;

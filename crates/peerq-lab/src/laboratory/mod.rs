@@ -32,6 +32,8 @@ impl Bench for Laboratory {
     ) -> Result<RunResult, String> {
         let kind = PolicyKind::named(policy).ok_or_else(|| format!("no policy is named `{policy}`"))?;
         let mut built = kind.build(world, workload, seed).map_err(|impossible| impossible.to_string())?;
+        // Whoever sees the wire can raise signals, even if there is nothing to raise.
+        log.signals = built.sight().map(|_| Vec::new());
         run(world, workload, &mut *built, seed, &mut Watcher::new(log)).map_err(|impossible| impossible.to_string())
     }
 }

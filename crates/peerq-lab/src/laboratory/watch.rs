@@ -3,8 +3,8 @@
 use peer_quality::measure::End;
 use peer_quality::units::Time;
 
-use crate::policy::{Opinion, PeerIndex};
-use crate::report::{Ended, How, RunLog, Sent, Viewed};
+use crate::policy::{Opinion, PeerIndex, Signal};
+use crate::report::{Ended, How, Predicted, RunLog, Sent, Viewed};
 use crate::sim::{Fact, HISTORY, Observer};
 
 /// Writes facts of the run, not of the history before it, to a log.
@@ -51,6 +51,20 @@ impl Observer for Watcher<'_> {
 
     fn wants_opinions(&self) -> bool {
         self.log.views
+    }
+
+    fn wants_predictions(&self) -> bool {
+        self.log.predictions
+    }
+
+    fn prediction(&mut self, now: Time, peer: PeerIndex, predicted_s: f64, took_s: f64) {
+        let at_s = self.second(now);
+        self.log.predicted.push(Predicted { at_s, peer: peer.0, expected_s: predicted_s, took_s });
+    }
+
+    fn signal(&mut self, _now: Time, signal: &Signal) {
+        let signals = self.log.signals.get_or_insert_default();
+        signals.push((signal.name.to_owned(), signal.peer.map(|peer| peer.0)));
     }
 
     fn opinion(&mut self, now: Time, peer: PeerIndex, opinion: &Opinion) {

@@ -28,6 +28,7 @@ pub(crate) fn peer(group: &str, kind: Kind) -> Made {
         failures: 0,
         demoted_at_s: None,
         credited_rate: None,
+        trust: None,
         true_rate: 0.0,
     })
 }

@@ -51,6 +51,9 @@ pub struct PeerResult {
     pub demoted_at_s: Option<f64>,
     /// Rate that the policy credits it with at the end, bytes per second, if it says.
     pub credited_rate: Option<f64>,
+    /// How far the policy trusts what it measured of that rate itself at the end, 0 to 1, if it says.
+    #[serde(default)]
+    pub trust: Option<f64>,
     /// Rate at which it really delivers at the end, bytes per second.
     pub true_rate: f64,
 }

@@ -45,6 +45,7 @@ const FILES: &[(&str, &str)] = plans![
     "b9-size-liar-mid-fetch",
     "b10-farmer",
     "b11-baseline-poisoning",
+    "b12-estimates-over-pauses",
     "b12-our-own-pauses",
     "b13-far-honest-peer",
     "b14-covert-flash",

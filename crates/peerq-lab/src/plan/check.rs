@@ -75,6 +75,9 @@ pub enum What {
     P50OverControl,
     /// 99th percentile over this policy's own in the control world.
     P99OverControl,
+    /// Distance of the rates that this policy credits peers of the group with from those in the control world, over the latter: the middle one of those
+    /// credited in both, averaged over the seeds.
+    EstimateOverControl,
     /// Median over the rival's.
     P50OverRival,
     /// 99th percentile over the rival's.
@@ -103,6 +106,8 @@ pub enum What {
     CreditedOverTrue,
     /// Distance of credited over true from 1, the largest in the group.
     EstimateError,
+    /// How far the policy trusts what it measured of a peer's rate itself, 0 to 1: the least in the group.
+    Trust,
     /// Distance of a fetch's predicted from its actual time, over the actual, at the median.
     PredictionError,
     /// From [`Check::from_s`] to the first range sent to the group.
@@ -150,6 +155,7 @@ impl What {
         ];
         match self {
             What::P50OverRival | What::P99OverRival => &[("rival", true), ("after_requests", false)],
+            What::EstimateOverControl => &[("group", true)],
             what if what.over_all_runs() => &[("after_requests", false)],
             What::BytesShare | What::RequestsShare => WINDOW_OF_GROUP,
             What::HostileShare | What::DuplicateShare | What::SuccessShare => {
@@ -157,7 +163,7 @@ impl What {
             }
             What::LongestHoldS | What::FirstRequestS => &[("group", true), ("from_s", false), ("to_s", false)],
             What::InFlightMax | What::InFlightMean | What::FailuresPerMin => WINDOW,
-            What::DemotedShare | What::TimeToDemoteS | What::CreditedOverTrue | What::EstimateError => {
+            What::DemotedShare | What::TimeToDemoteS | What::CreditedOverTrue | What::EstimateError | What::Trust => {
                 &[("group", true)]
             }
             What::ThroughputShare => &[("of", true), ("from_s", false), ("to_s", false)],

@@ -80,7 +80,10 @@ fn mark(plan: &Plan, check: &Check, path: &str) -> Checked {
     if check.at_most.is_none() && check.at_least.is_none() {
         return refuse(at("what"), "a check needs `at_most` or `at_least`");
     }
-    let about_control = matches!(check.what, super::What::P50OverControl | super::What::P99OverControl);
+    let about_control = matches!(
+        check.what,
+        super::What::P50OverControl | super::What::P99OverControl | super::What::EstimateOverControl
+    );
     if about_control && plan.control.is_none() {
         return refuse(at("what"), "the plan has no [control] world to compare with");
     }

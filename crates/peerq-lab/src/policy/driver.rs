@@ -11,7 +11,7 @@ use peer_quality::units::{Bytes, Time};
 
 use super::allotment::Allotment;
 use super::in_flight::InFlight;
-use super::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy};
+use super::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy, Sight};
 
 /// Contents with a history; the one with the lowest number goes first.
 const MAX_CONTENTS: usize = 256;
@@ -72,6 +72,22 @@ pub(crate) trait Selector {
     fn learned(&self, peer: PeerIndex, now: Time) -> Learned;
     /// Whether it keeps the peer out of ordinary work.
     fn is_demoted(&self, peer: PeerIndex, now: Time) -> bool;
+    /// Where it measures on the wire.
+    fn sight(&mut self) -> Option<&mut dyn Sight> {
+        None
+    }
+    /// Bytes per second that it credits the peer with just now; `learned` at the last end.
+    fn credited_rate(&self, _peer: PeerIndex, learned: Option<f64>, _now: Time) -> Option<f64> {
+        learned
+    }
+    /// How far it trusts what it measured itself.
+    fn trust(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
+        None
+    }
+    /// Seconds that it expects a fetch to take.
+    fn predicted_s(&self, _peer: PeerIndex, _range: Bytes, _now: Time) -> Option<f64> {
+        None
+    }
 }
 
 /// What changes from question to question about one content.
@@ -187,10 +203,10 @@ impl<S: Selector> Policy for Driver<S> {
 
     fn ended(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time) {
         self.in_flight.ended(content, peer);
-        if let Some(history) = self.histories.get_mut(&content) {
-            if matches!(delivery.end, End::Failed(_) | End::Interrupted) {
-                history.failed.insert(peer);
-            }
+        if matches!(delivery.end, End::Failed(_) | End::Interrupted)
+            && let Some(history) = self.histories.get_mut(&content)
+        {
+            history.failed.insert(peer);
         }
         self.selector.set_clock(now);
         self.selector.record(peer, content, range, delivery, now);
@@ -203,8 +219,21 @@ impl<S: Selector> Policy for Driver<S> {
         self.selector.connected(peer, up, now);
     }
 
+    fn sight(&mut self) -> Option<&mut dyn Sight> {
+        self.selector.sight()
+    }
+
+    fn predicted_s(&self, peer: PeerIndex, range: Bytes, now: Time) -> Option<f64> {
+        self.selector.predicted_s(peer, range, now)
+    }
+
+    fn trust(&self, peer: PeerIndex, now: Time) -> Option<f64> {
+        self.selector.trust(peer, now)
+    }
+
     fn opinion(&self, peer: PeerIndex, now: Time) -> Opinion {
-        let credited_rate = self.learned.get(&peer).and_then(|learned| learned.rate);
+        let learned = self.learned.get(&peer).and_then(|learned| learned.rate);
+        let credited_rate = self.selector.credited_rate(peer, learned, now);
         Opinion { demoted: self.selector.is_demoted(peer, now), credited_rate }
     }
 }

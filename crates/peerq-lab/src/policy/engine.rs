@@ -1,33 +1,57 @@
-//! Ours without the selector: the engine driven directly, as a host with its own bookkeeping would.
+//! Ours without the selector: the engine driven directly, as a host with its own bookkeeping would that also measures on the wire (HOST-L1).
 //!
-//! The logic around it is the same, so a difference from [`peerq`](super::peerq) is the selector's own doing: leases, and what it remembers per content.
+//! The logic around it is the same, so a difference from [`peerq`](super::peerq) is the selector's own doing (leases, and what it remembers per content) or
+//! that of the wire: bursts, round trips and their loss, from which it predicts before a fetch has completed and after its record has faded.
 
 use peer_quality::audit::Standing;
-use peer_quality::estimate::Path;
-use peer_quality::measure::Delivery;
+use peer_quality::estimate::{Basis, Path, Rating};
+use peer_quality::measure::wire::{Connection, Reply, Stamp};
+use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::rank::{Advice, Work};
 use peer_quality::units::{Bytes, Time};
 use peer_quality::{Admission, Engine, Fact, Seed, Slot};
 
 use super::driver::{Choice, Driver, Learned, Question, Selector};
-use super::{PeerIndex, Policy};
+use super::wires::Wires;
+use super::{PeerIndex, Policy, Sight, Signal};
 
 /// Peers remembered: as many as the selector does by default.
 const CAPACITY: usize = 4096;
 
 /// The policy, with the draws of `seed`.
 pub fn engine(seed: u64) -> impl Policy {
-    Driver::new("engine", Bare { engine: Engine::new(CAPACITY, Seed::new(seed)), advice: Advice::new() })
+    let engine = Engine::new(CAPACITY, Seed::new(seed));
+    Driver::new("engine", Bare { engine, advice: Advice::new(), wires: Wires::new(seed), paused_until: Time::ZERO })
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Bare {
     engine: Engine<PeerIndex>,
     advice: Advice,
+    wires: Wires,
+    /// When we last began to read again; for ever while we do not.
+    paused_until: Time,
 }
 
 impl Bare {
+    fn replies(&mut self, peer: PeerIndex, begins: bool, now: Time) {
+        let engine = &mut self.engine;
+        self.wires.replies(peer, begins, now, &mut |peer, fact, now| {
+            engine.handle(peer, fact, now);
+        });
+    }
+
+    /// Tells every connection something.
+    fn wire_all(&mut self, now: Time, what: impl FnMut(&mut Connection)) {
+        let engine = &mut self.engine;
+        self.wires.tell_all(now, what, &mut |peer, fact, now| {
+            engine.handle(peer, fact, now);
+        });
+    }
+
     fn decide(&mut self, question: &Question<'_>, leave_out: &[PeerIndex]) -> Vec<Choice> {
+        // What silence ended is known by now.
+        self.wire_all(question.now, |connection| connection.on_timeout(question.now));
         self.engine.begin_request();
         let mut slots: Vec<Slot> = Vec::with_capacity(question.candidates.len());
         for candidate in question.candidates.iter().filter(|one| !leave_out.contains(&one.peer)) {
@@ -79,11 +103,43 @@ impl Selector for Bare {
     }
 
     fn record(&mut self, peer: PeerIndex, _content: u64, _range: Bytes, delivery: &Delivery, now: Time) {
-        self.engine.handle(peer, Fact::Ended(*delivery), now);
+        // How long it took while we did not read says nothing of the peer; that it was proven wrong, or said something, does.
+        let was_paused = self.paused_until > Time::ZERO && self.paused_until + delivery.elapsed >= now;
+        let is_timing = matches!(delivery.end, End::Completed | End::Failed(Fault::Timeout));
+        let end = if was_paused && is_timing { End::Cancelled } else { delivery.end };
+        self.engine.handle(peer, Fact::Ended(Delivery { end, ..*delivery }), now);
     }
 
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time) {
         self.engine.handle(peer, if up { Fact::Connected } else { Fact::Disconnected }, now);
+        if up {
+            self.wires.connected(peer, now);
+        } else {
+            self.wires.disconnected(peer);
+        }
+    }
+
+    fn sight(&mut self) -> Option<&mut dyn Sight> {
+        Some(self)
+    }
+
+    /// What it would be ranked by. Nobody is credited with the average of all: half of the rate, at least, is the peer's own.
+    fn credited_rate(&self, peer: PeerIndex, _learned: Option<f64>, now: Time) -> Option<f64> {
+        let slot = self.engine.find(&peer)?;
+        let forecast = self.engine.forecast(slot, now);
+        let is_own = |rating: Rating| rating.own >= 0.5;
+        let counts = forecast.basis == Basis::Measured || self.engine.rating(slot, now).is_some_and(is_own);
+        counts.then(|| 1.0 / f64::from(forecast.secs_per_byte))
+    }
+
+    fn trust(&self, peer: PeerIndex, now: Time) -> Option<f64> {
+        let rating = self.engine.rating(self.engine.find(&peer)?, now)?;
+        Some(rating.weight)
+    }
+
+    fn predicted_s(&self, peer: PeerIndex, range: Bytes, now: Time) -> Option<f64> {
+        let forecast = self.engine.forecast(self.engine.find(&peer)?, now);
+        Some(forecast.mean_s(range).into())
     }
 
     fn learned(&self, peer: PeerIndex, now: Time) -> Learned {
@@ -96,5 +152,44 @@ impl Selector for Bare {
         let Some(slot) = self.engine.find(&peer) else { return false };
         let view = self.engine.view(slot, now);
         view.cooling || matches!(view.standing, Standing::Banned | Standing::Condemned)
+    }
+}
+
+impl Sight for Bare {
+    fn writes(&mut self, peer: PeerIndex, reply: Reply, now: Time) -> Stamp {
+        self.wires.writes(peer, reply, now)
+    }
+
+    fn reads(&mut self, peer: PeerIndex, stamp: Stamp, payload: u32, now: Time) {
+        let engine = &mut self.engine;
+        self.wires.reads(peer, stamp, payload, now, &mut |peer, fact, now| {
+            engine.handle(peer, fact, now);
+        });
+    }
+
+    fn opens(&mut self, peer: PeerIndex, now: Time) {
+        self.replies(peer, true, now);
+    }
+
+    fn ends(&mut self, peer: PeerIndex, now: Time) {
+        self.replies(peer, false, now);
+    }
+
+    fn pauses(&mut self, now: Time) {
+        self.paused_until = Time::MAX;
+        self.wire_all(now, |connection| connection.on_pause(now, now));
+    }
+
+    fn resumes(&mut self, now: Time) {
+        self.paused_until = now;
+        self.wire_all(now, |connection| connection.on_resume(now));
+    }
+
+    fn wants_cookie(&self, peer: PeerIndex, now: Time) -> bool {
+        self.wires.wants_cookie(peer, now)
+    }
+
+    fn poll_signal(&mut self) -> Option<Signal> {
+        self.wires.poll_signal()
     }
 }

@@ -15,7 +15,7 @@ use crate::sim::Impossible;
 pub enum PolicyKind {
     /// Ours, through the selector's API.
     Peerq,
-    /// Ours, the engine driven directly.
+    /// Ours, the engine driven directly by a host that measures on the wire.
     Engine,
     /// The published selector.
     Published,

@@ -3,7 +3,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | [`peerq`] | ours, through the selector's API |
-//! | [`engine`] | ours, the engine driven directly |
+//! | [`engine`] | ours, the engine driven directly by a host that measures on the wire |
 //! | [`published`] | the published selector, through the same driving logic |
 //! | [`round_robin`], [`lowest_rtt`], [`msgrate`], [`p2c`], [`haskell`] | what is in use elsewhere |
 //! | [`clairvoyant`] | the yardstick: it knows the run's [`truth`], by [`foresight`] |
@@ -25,14 +25,17 @@ pub mod p2c;
 pub mod peerq;
 pub mod published;
 pub mod round_robin;
+mod sight;
 mod source;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod truth;
 mod ways;
+mod wires;
 
 pub use kind::PolicyKind;
+pub use sight::{Sight, Signal};
 
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
@@ -110,6 +113,21 @@ pub trait Policy {
 
     /// A link to a peer came up or went down.
     fn connected(&mut self, _peer: PeerIndex, _up: bool, _now: Time) {}
+
+    /// Where it measures on the wire; none for policies that know outcomes only. The same answer all along.
+    fn sight(&mut self) -> Option<&mut dyn Sight> {
+        None
+    }
+
+    /// Seconds that it expects a fetch of these bytes to take which a peer is sent now, beside nothing else; none where it predicts nothing.
+    fn predicted_s(&self, _peer: PeerIndex, _range: Bytes, _now: Time) -> Option<f64> {
+        None
+    }
+
+    /// How far it trusts what it measured of a peer's rate itself, 0 to 1 (EST-3); none where it does not say.
+    fn trust(&self, _peer: PeerIndex, _now: Time) -> Option<f64> {
+        None
+    }
 
     /// What it thinks of a peer.
     fn opinion(&self, _peer: PeerIndex, _now: Time) -> Opinion {

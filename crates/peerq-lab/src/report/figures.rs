@@ -5,7 +5,8 @@
 use crate::model::{Kind, PeerResult, RunResult};
 use crate::plan::{Check, What};
 
-use super::{Ended, How, RunLog, Sent, Viewed};
+use super::quantile::{quantile, sorted};
+use super::{Ended, How, Predicted, RunLog, Sent, Viewed};
 
 /// The figure; none for figures over all runs too.
 pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64> {
@@ -57,8 +58,15 @@ pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64
             let seconds = view.to_s - view.from_s;
             (seconds > 0.0).then(|| view.useful(false) / seconds / check.of.unwrap_or(f64::NAN))
         }
-        What::CreditedOverTrue => largest(view.group().filter_map(credited_over_true)),
+        // Who credits others and nobody of the group overrates nobody there.
+        What::CreditedOverTrue => largest(view.group().filter_map(credited_over_true))
+            .or_else(|| run.peers.iter().any(|peer| peer.credited_rate.is_some()).then_some(0.0)),
         What::EstimateError => largest(view.group().filter_map(credited_over_true).map(|ratio| (ratio - 1.0).abs())),
+        What::Trust => view.group().filter_map(|peer| peer.trust).reduce(f64::min),
+        What::PredictionError => {
+            let error = |one: &Predicted| (one.expected_s - one.took_s).abs() / one.took_s;
+            quantile(&sorted(log.predicted.iter().map(error).collect()), 0.5)
+        }
         What::FirstRequestS => view.sent(true).next().map(|sent| sent.at_s - view.from_s),
         What::LongestHoldS => largest(view.ended(true).map(|end| end.held_s)).or(Some(0.0)),
         What::InFlightMax => Some(view.in_flight().0),

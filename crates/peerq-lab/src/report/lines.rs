@@ -74,6 +74,9 @@ pub struct RunLine {
     pub seconds: f64,
     /// The figures of the plan's checks that are about this run, by the check's place.
     pub figures: BTreeMap<usize, Option<f64>>,
+    /// Rates credited to the peers of groups whose estimates are compared with the control world's, in their order.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credits: BTreeMap<String, Vec<Option<f64>>>,
     /// The run over time, for the first seed alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,

@@ -9,6 +9,10 @@ pub struct RunLog {
     pub sent: Vec<Sent>,
     /// Ranges ended.
     pub ended: Vec<Ended>,
+    /// Whether the policy is to be asked how long it expects fetches to take, likewise.
+    pub predictions: bool,
+    /// Fetches that were delivered and had been predicted.
+    pub predicted: Vec<Predicted>,
     /// What the policy thought of peers, now and then.
     pub viewed: Vec<Viewed>,
     /// Signals that the policy raised: name, and the peer if it is about one. None where the policy cannot raise any.
@@ -48,6 +52,19 @@ pub enum How {
     Dropped,
     /// It failed.
     Failed,
+}
+
+/// A fetch that was predicted, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predicted {
+    /// When it was delivered, virtual seconds.
+    pub at_s: f64,
+    /// By which peer, by index.
+    pub peer: u32,
+    /// What it was expected to take when it was sent.
+    pub expected_s: f64,
+    /// What it took.
+    pub took_s: f64,
 }
 
 /// What the policy thought of a peer at a moment.

@@ -27,7 +27,7 @@ pub use bench::{Bench, OURS, YARDSTICK};
 pub use compare::{Compare, CompareCheck, ComparePlan, Means, compare};
 pub use html::{document_page, page};
 pub use lines::{Lines, LinesError, PlanLine, RunLine, SCHEMA};
-pub use log::{Ended, How, RunLog, Sent, Viewed};
+pub use log::{Ended, How, Predicted, RunLog, Sent, Viewed};
 pub use runner::{Progress, Selection, Shard, run};
 pub use series::Series;
 pub use summary::{PolicyFigures, Summary, summarise};

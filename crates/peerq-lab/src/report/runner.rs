@@ -155,7 +155,9 @@ fn jobs_of<'a>(bench: &dyn Bench, plan: &'a Plan, selection: &Selection) -> Resu
 
 fn run_one(bench: &dyn Bench, job: &Job<'_>) -> RunLine {
     let asks_order = job.plan.checks.iter().any(|check| check.what == What::OrderKept);
-    let mut log = RunLog { views: !job.control && (job.seed == 1 || asks_order), ..RunLog::default() };
+    let predictions = job.plan.checks.iter().any(|check| check.what == What::PredictionError);
+    let views = !job.control && (job.seed == 1 || asks_order);
+    let mut log = RunLog { views, predictions, ..RunLog::default() };
     let ran = std::panic::catch_unwind(AssertUnwindSafe(|| {
         bench.run(&job.world, &job.plan.workload, &job.policy, job.seed, &mut log)
     }));
@@ -187,6 +189,14 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         .filter(|(_, check)| is_about_this(check))
         .map(|(index, check)| (index, figure(check, result, log).filter(|value| value.is_finite()).map(rounded)))
         .collect();
+    let credits_of = |group: &String| {
+        let of_group = result.peers.iter().filter(|peer| peer.group == *group);
+        of_group.map(|peer| peer.credited_rate.filter(|rate| rate.is_finite()).map(rounded)).collect()
+    };
+    let compared = |check: &&crate::plan::Check| {
+        check.what == What::EstimateOverControl && check.policy.as_deref().unwrap_or(OURS) == job.policy
+    };
+    let groups = job.plan.checks.iter().filter(compared).filter_map(|check| check.group.clone());
     let hostile = |peer: &&crate::model::PeerResult| peer.kind == Some(Kind::Hostile);
     let sum = |peers: &mut dyn Iterator<Item = u64>| peers.fold(0u64, u64::saturating_add);
     RunLine {
@@ -205,6 +215,7 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         events: result.events,
         seconds: rounded(result.seconds),
         figures,
+        credits: groups.map(|group| (group.clone(), credits_of(&group))).collect(),
         series: (job.seed == 1 && !job.control).then(|| Series::of(result, log)),
         ..line
     }

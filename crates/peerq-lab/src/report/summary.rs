@@ -154,10 +154,22 @@ fn judge(index: usize, check: &Check, runs: &[&RunLine]) -> Option<f64> {
         What::P99OverYardstick => ratio(own(0.99), of(YARDSTICK, 0.99)),
         What::P50OverControl => ratio(own(0.5), control(0.5)),
         What::P99OverControl => ratio(own(0.99), control(0.99)),
+        What::EstimateOverControl => take(check, over_control(check.group.as_deref()?, policy, runs)),
         What::P50OverRival => ratio(own(0.5), of(rival, 0.5)),
         What::P99OverRival => ratio(own(0.99), of(rival, 0.99)),
         _ => None,
     }
+}
+
+/// Of each seed, how far credited rates of a group's peers are from those in the control world, at the median.
+fn over_control<'a>(group: &'a str, policy: &'a str, runs: &'a [&RunLine]) -> impl Iterator<Item = Option<f64>> + 'a {
+    let of_policy = move |control| runs.iter().filter(move |run| run.policy == policy && run.control == control);
+    of_policy(false).map(move |run| {
+        let calm = of_policy(true).find(|calm| calm.seed == run.seed)?;
+        let pairs = run.credits.get(group)?.iter().zip(calm.credits.get(group)?);
+        let distance = |(own, calm): (&Option<f64>, &Option<f64>)| Some(((*own)? / (*calm)? - 1.0).abs());
+        quantile(&sorted(pairs.filter_map(distance).collect()), 0.5)
+    })
 }
 
 /// One value of the seeds'; a seed without a value leaves the check without one.

@@ -35,6 +35,7 @@ impl Bench for Toy {
             failures: 0,
             demoted_at_s: None,
             credited_rate: Some(1e6),
+            trust: None,
             true_rate: 1e6,
         };
         let mut run = RunResult { peers: (0..world.peers.len()).map(peer).collect(), ..RunResult::default() };

@@ -3,7 +3,7 @@
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
 
-use crate::policy::{Ask, Grant, Opinion, PeerIndex};
+use crate::policy::{Ask, Grant, Opinion, PeerIndex, Signal};
 
 /// What a policy is told.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +54,17 @@ pub trait Observer {
     fn wants_opinions(&self) -> bool {
         false
     }
+
+    /// Whether the policy is to be asked, before each range is sent, how long it expects it to take.
+    fn wants_predictions(&self) -> bool {
+        false
+    }
+
+    /// A range was delivered in `took_s` seconds, of which `predicted_s` had been expected.
+    fn prediction(&mut self, _now: Time, _peer: PeerIndex, _predicted_s: f64, _took_s: f64) {}
+
+    /// The policy raised a signal.
+    fn signal(&mut self, _now: Time, _signal: &Signal) {}
 
     /// What the policy thinks of a peer just now.
     fn opinion(&mut self, _now: Time, _peer: PeerIndex, _opinion: &Opinion) {}

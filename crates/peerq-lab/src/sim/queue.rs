@@ -67,6 +67,10 @@ pub(crate) enum Event {
     OutageStarts { outage: u32 },
     /// The client stops reading.
     Pauses,
+    /// It goes on, for a client that measures on the wire.
+    Resumes,
+    /// It may be time to send a peer a cookie, for such a client.
+    CookieDue { peer: u32 },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

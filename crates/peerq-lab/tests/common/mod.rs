@@ -1,10 +1,11 @@
 //! Worlds and policies for tests of the simulator.
 #![allow(dead_code, unreachable_pub)]
 
+use peer_quality::measure::wire::{Connection, CookieSeed, Event, Options, Reply, Stamp};
 use peer_quality::measure::{Delivery, End};
 use peer_quality::units::{Bytes, Time};
 use peerq_lab::model::{Behaviour, Client, PeerGroup, RunResult, Workload, World};
-use peerq_lab::policy::{Ask, Grant, PeerIndex, Policy};
+use peerq_lab::policy::{Ask, Grant, PeerIndex, Policy, Sight, Signal};
 use peerq_lab::sim::{self, Fact, Observer};
 
 /// An honest group on a clean link.
@@ -125,4 +126,119 @@ pub fn one_fetch(world: &World, bytes: u64, seed: u64) -> f64 {
     };
     let result = sim::run(world, &workload, &mut InTurn::default(), seed, &mut ()).expect("a possible world");
     result.requests[0].end_s.expect("it ends") - result.requests[0].start_s
+}
+
+/// Asks the only peer, and measures its wire as a host does.
+pub struct Looker {
+    connection: Option<Connection>,
+    now: Time,
+    /// Second and payload of each SDU.
+    pub reads: Vec<(f64, u32)>,
+    pub events: Vec<Event>,
+    /// SDUs read when guessing was reported.
+    pub guessing_after: Option<usize>,
+    /// Whether an SDU of a running reply came while an echo was late.
+    pub echo_late: bool,
+    replies: u32,
+}
+
+impl Looker {
+    /// The connection, and the moment of the last thing told of it.
+    pub fn connection(&mut self) -> (&mut Connection, Time) {
+        (self.connection.as_mut().expect("connected"), self.now)
+    }
+
+    fn tell(&mut self, now: Time, what: impl FnOnce(&mut Connection)) {
+        self.now = now;
+        let Some(connection) = &mut self.connection else { return };
+        what(connection);
+        while let Some(event) = connection.poll_event() {
+            if event == Event::EchoGuessing {
+                self.guessing_after.get_or_insert(self.reads.len());
+            }
+            self.events.push(event);
+        }
+    }
+}
+
+impl Policy for Looker {
+    fn name(&self) -> &'static str {
+        "looker"
+    }
+
+    fn choose(&mut self, ask: &Ask<'_>) -> Vec<Grant> {
+        ask.candidates.iter().map(|one| Grant { peer: one.peer, ranges: ask.free }).collect()
+    }
+
+    fn sent(&mut self, _peer: PeerIndex, _range: Bytes, _now: Time) {}
+
+    fn ended(&mut self, _peer: PeerIndex, _content: u64, _range: Bytes, _delivery: &Delivery, _now: Time) {}
+
+    fn connected(&mut self, _peer: PeerIndex, up: bool, now: Time) {
+        let options = Options { cookies: true, rtt_floor: None };
+        self.connection = up.then(|| Connection::new(CookieSeed::new([5; 32]), options, now));
+    }
+
+    fn sight(&mut self) -> Option<&mut dyn Sight> {
+        Some(self)
+    }
+}
+
+impl Sight for Looker {
+    fn writes(&mut self, _peer: PeerIndex, reply: Reply, now: Time) -> Stamp {
+        self.connection.as_mut().map_or_else(Stamp::default, |connection| connection.on_egress(reply, now))
+    }
+
+    fn reads(&mut self, _peer: PeerIndex, stamp: Stamp, payload: u32, now: Time) {
+        assert!(now >= self.now, "in order of time");
+        self.reads.push((now.as_micros() as f64 * 1e-6, payload));
+        self.tell(now, |connection| {
+            connection.on_ingress(stamp, payload, now);
+        });
+        let replies = self.replies;
+        let (connection, now) = self.connection();
+        let is_late = connection.echo_silence(now).is_some_and(|silence| silence > connection.gate());
+        self.echo_late |= is_late && replies > 0;
+    }
+
+    fn opens(&mut self, _peer: PeerIndex, now: Time) {
+        self.replies += 1;
+        self.tell(now, |connection| connection.on_transfer_open(now));
+    }
+
+    fn ends(&mut self, _peer: PeerIndex, now: Time) {
+        self.replies -= 1;
+        self.tell(now, |connection| connection.on_transfer_end(now));
+    }
+
+    fn pauses(&mut self, now: Time) {
+        self.tell(now, |connection| connection.on_pause(now, now));
+    }
+
+    fn resumes(&mut self, now: Time) {
+        self.tell(now, |connection| connection.on_resume(now));
+    }
+
+    fn wants_cookie(&self, _peer: PeerIndex, now: Time) -> bool {
+        self.connection.as_ref().is_some_and(|connection| connection.wants_cookie(now))
+    }
+
+    fn poll_signal(&mut self) -> Option<Signal> {
+        None
+    }
+}
+
+/// Runs a world of one peer, looking at its wire.
+pub fn looked(world: &World, workload: &Workload, seed: u64) -> Looker {
+    let mut looker = Looker {
+        connection: None,
+        now: Time::ZERO,
+        reads: Vec::new(),
+        events: Vec::new(),
+        guessing_after: None,
+        echo_late: false,
+        replies: 0,
+    };
+    sim::run(world, workload, &mut looker, seed, &mut ()).expect("a possible world");
+    looker
 }

@@ -80,6 +80,11 @@ impl Connection {
         link.rtt_s * self.jitter.log_normal(link.jitter)
     }
 
+    /// From the peer to the client, in the present round.
+    pub(crate) fn way_back(&self) -> Micros {
+        self.round_trip / 2
+    }
+
     /// Bytes are there to be sent, and nothing was under way.
     pub(crate) fn wake(&mut self, now: Micros, link: &Path) {
         let idle = now.saturating_sub(self.idle_at);

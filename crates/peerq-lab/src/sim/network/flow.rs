@@ -7,6 +7,7 @@ use super::transfer::{Phase, Transfer, Transfers};
 use super::{Done, How, Network};
 use crate::behaviour::{Answer, Progress, Segment};
 use crate::sim::queue::{Event, Micros, NEVER, TransferId, micros, seconds};
+use crate::sim::wire::{Flow, Interval};
 
 /// Rounding slack of byte counts.
 const SLACK: f64 = 1e-3;
@@ -54,6 +55,9 @@ impl Network {
 
     /// Counts what a connection's transfers got since it was last counted.
     pub(super) fn count(&mut self, slot: u32) {
+        if self.wires.is_some() {
+            self.see(slot);
+        }
         let now = self.queue.now();
         let peer = &mut self.peers[slot as usize];
         let connection = &mut peer.connection;
@@ -65,14 +69,37 @@ impl Network {
         let mut moved = 0.0;
         for place in &connection.sending {
             let transfer = self.transfers.at(*place);
-            // Time is rounded up to microseconds; nothing flows past the end of a stretch.
-            let bytes = (transfer.rate * elapsed_s).min(transfer.stretch_end - transfer.got);
+            let bytes = flowed(transfer, elapsed_s);
             transfer.got += bytes;
             moved += bytes;
         }
         peer.served += moved;
         connection.round_left -= moved;
         connection.loss_left -= moved;
+    }
+
+    /// Shows a client's wire what is about to be counted.
+    #[cold]
+    fn see(&mut self, slot: u32) {
+        let Some(wires) = &mut self.wires else { return };
+        let to = self.queue.now();
+        let peer = &self.peers[slot as usize];
+        let connection = &peer.connection;
+        let interval = Interval { peer: slot, from: connection.counted_at, to, back: connection.way_back() };
+        let elapsed_s = seconds(to - interval.from);
+        let mut used = 0.0;
+        if connection.mode == Mode::Sending {
+            for place in &connection.sending {
+                let transfer = self.transfers.at(*place);
+                let (before, rate) = (transfer.got, transfer.rate);
+                used += rate;
+                let after = before + flowed(transfer, elapsed_s);
+                wires.flows(interval, Flow { place: *place, before, after, rate });
+            }
+        }
+        let lulls = peer.open.iter().any(|place| matches!(self.transfers.at(*place).phase, Phase::Pausing(_)));
+        wires.flows_besides(interval, peer.rate, used, lulls);
+        wires.settle(interval, connection.hold_until.max(self.paused_until));
     }
 
     pub(super) fn tick(&mut self, slot: u32) {
@@ -155,6 +182,9 @@ impl Network {
         let peer = &mut self.peers[slot as usize];
         let up_at = now.saturating_add(micros(RECONNECT_ROUND_TRIPS * peer.path.rtt_s));
         peer.connection.reset(now, up_at);
+        if let Some(wires) = &mut self.wires {
+            wires.reset(slot);
+        }
         self.queue.plan(up_at, Event::Reconnects { peer: slot });
         self.cut.push(slot);
         for place in &peer.open {
@@ -223,6 +253,12 @@ impl Network {
         }
         self.settle(slot);
     }
+}
+
+/// What came of a transfer in so many seconds. Time is rounded up to microseconds; nothing flows past the end of a stretch.
+#[inline]
+fn flowed(transfer: &Transfer, elapsed_s: f64) -> f64 {
+    (transfer.rate * elapsed_s).min(transfer.stretch_end - transfer.got)
 }
 
 fn progress(transfer: &Transfer, served: f64, link: f64, at: Micros) -> Progress {

@@ -22,6 +22,7 @@ use super::draw::{Draw, PeerDraw};
 use super::luck::PeerLuck;
 use super::queue::{Event, Micros, Queue, TransferId, micros, seconds};
 use super::random::Stream;
+use super::wire::Wires;
 use crate::behaviour::{Answer, Asked, Conduct, conduct};
 use crate::model::World;
 
@@ -84,6 +85,8 @@ pub(crate) struct Network {
     /// Start of the run.
     origin: Micros,
     changed: Vec<u32>,
+    /// Single SDUs, for a client that sees them.
+    pub(crate) wires: Option<Wires>,
 }
 
 impl Network {
@@ -132,6 +135,7 @@ impl Network {
             out_ends,
             origin,
             changed: Vec::new(),
+            wires: None,
         }
     }
 
@@ -151,16 +155,40 @@ impl Network {
         self.peers[peer as usize].conduct.sheds_identity()
     }
 
-    /// Sends a request.
-    pub(crate) fn send(&mut self, order: Order) -> TransferId {
-        let now = self.queue.now();
-        let id = self.transfers.open(order, now);
-        let peer = &mut self.peers[order.peer as usize];
-        peer.open.push(id.place);
+    /// When what is sent now reaches a peer.
+    pub(crate) fn reaches_at(&mut self, slot: u32) -> Micros {
+        let peer = &mut self.peers[slot as usize];
         let way = micros(peer.connection.round_trip_s(&peer.path) / 2.0);
-        let leaves_at = now.max(peer.connection.up_at);
-        self.queue.plan(leaves_at.saturating_add(way), Event::Arrives(id));
-        id
+        self.queue.now().max(peer.connection.up_at).saturating_add(way)
+    }
+
+    /// Sends a request; also when it reaches its peer.
+    pub(crate) fn send(&mut self, order: Order) -> (TransferId, Micros) {
+        let id = self.transfers.open(order, self.queue.now());
+        self.peers[order.peer as usize].open.push(id.place);
+        let reaches_at = self.reaches_at(order.peer);
+        self.queue.plan(reaches_at, Event::Arrives(id));
+        if let Some(wires) = &mut self.wires {
+            wires.open(id.place, order.bytes, reaches_at);
+        }
+        (id, reaches_at)
+    }
+
+    /// Whether a peer has requests of ours.
+    pub(crate) fn is_asked(&self, slot: u32) -> bool {
+        !self.peers[slot as usize].open.is_empty()
+    }
+
+    /// Brings what is seen on the wires up to now: of one peer, or of all.
+    pub(crate) fn look(&mut self, slot: Option<u32>) {
+        let Some(wires) = &self.wires else { return };
+        if let Some(slot) = slot {
+            self.count(slot);
+            return;
+        }
+        let is_busy = |slot: &u32| !self.peers[*slot as usize].open.is_empty() || wires.has_unread(*slot);
+        let busy: Vec<u32> = (0..self.peers.len() as u32).filter(is_busy).collect();
+        busy.into_iter().for_each(|slot| self.count(slot));
     }
 
     /// Ends a transfer on the client's side and says what it was.

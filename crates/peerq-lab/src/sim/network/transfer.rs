@@ -44,6 +44,8 @@ pub(crate) struct Transfer {
     pub(crate) cap: f64,
     /// Bytes per second it has.
     pub(crate) rate: f64,
+    /// Seconds that the policy expected it to take.
+    pub(crate) predicted_s: Option<f64>,
 }
 
 impl Transfer {
@@ -95,6 +97,7 @@ impl Transfers {
             stretch_end: 0.0,
             cap: 0.0,
             rate: 0.0,
+            predicted_s: None,
         };
         match self.free.pop() {
             Some(place) => {

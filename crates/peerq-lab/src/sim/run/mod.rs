@@ -9,6 +9,7 @@ mod job;
 mod peers;
 mod ranges;
 mod rehearsal;
+mod sight;
 mod telling;
 
 use std::collections::BTreeSet;
@@ -87,6 +88,7 @@ fn with_run<P: Policy + ?Sized, T>(
         events: 0,
         panics: 0,
     };
+    run.open_eyes(seed);
     run.meet(&past);
     run.plan_arrival(0);
     run.plan_pause(origin);
@@ -215,12 +217,18 @@ impl<P: Policy + ?Sized> Run<'_, P> {
                 if let Some(length) = self.world.client.pause_s {
                     let (low, high) = length.bounds();
                     let until = now.saturating_add(micros(self.pauses.between(low, high)));
+                    self.pauses(until);
                     self.network.paused_until = until;
                     self.plan_pause(until);
                 }
             }
+            Event::Resumes => self.resumes(),
+            Event::CookieDue { peer } => self.cookie_due(peer),
             event => {
                 self.network.handle(event);
+                if self.network.wires.is_some() {
+                    self.tell_seen();
+                }
                 self.cut_off();
             }
         }
@@ -240,8 +248,9 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         debug_assert_eq!(self.network.open(), 0);
         for index in 0..self.identities.len() {
             let credited = self.opinion(PeerIndex(index as u32)).credited_rate;
+            let trust = self.trust(PeerIndex(index as u32));
             let identity = &mut self.identities[index];
-            identity.result.credited_rate = credited;
+            (identity.result.credited_rate, identity.result.trust) = (credited, trust);
             identity.result.true_rate = self.network.true_rate(identity.slot);
         }
         let second = |at: Micros| seconds(at - self.origin);

@@ -43,6 +43,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
                 failures: 0,
                 demoted_at_s: None,
                 credited_rate: None,
+                trust: None,
                 true_rate: 0.0,
             },
         });

@@ -54,6 +54,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             self.waiting.remove(&index);
             return;
         }
+        self.look(None);
         let ask = Ask {
             now: self.time(),
             content: index.into(),
@@ -103,10 +104,15 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         let asked = job.asked.entry(identity.slot).or_default();
         let order = Order { peer: identity.slot, identity: peer.0, job: index, nth: *asked, range, bytes };
         *asked += 1;
-        let id = self.network.send(order);
+        let (slot, predicts) = (identity.slot, self.observer.wants_predictions());
+        let (id, reaches_at) = self.network.send(order);
         job.in_flight.push(id.place);
         let now = self.network.queue.now();
         self.network.queue.plan_timeout(self.work.timeout, Event::GivenUp(id));
+        if predicts {
+            self.network.transfers.at(id.place).predicted_s = self.predicted_s(peer, Bytes::new(bytes));
+        }
+        self.write(peer, slot, reaches_at);
         self.tell_sent(peer, index.into(), Bytes::new(bytes), Time::from_micros(now));
     }
 
@@ -130,6 +136,11 @@ impl<P: Policy + ?Sized> Run<'_, P> {
     /// Accounts for a transfer's end, tells the policy, and goes on with the job.
     pub(super) fn end(&mut self, place: u32, end: End) {
         let now = self.network.queue.now();
+        let (slot, identity) = {
+            let transfer = self.network.transfers.at(place);
+            (transfer.peer, PeerIndex(transfer.identity))
+        };
+        self.closes(place, slot, identity);
         let transfer = self.network.close(place);
         let index = transfer.job;
         let bytes = if end == End::Completed { transfer.bytes } else { transfer.got as u64 };
@@ -154,6 +165,9 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             first_byte: transfer.first_byte.filter(|at| *at <= now).map(|at| Span::from_micros(at - transfer.sent_at)),
             end,
         };
+        if let (Some(predicted_s), End::Completed) = (transfer.predicted_s, end) {
+            self.observer.prediction(Time::from_micros(now), peer, predicted_s, delivery.elapsed.as_secs_f64());
+        }
         self.tell_ended(peer, index.into(), Bytes::new(transfer.bytes), &delivery, Time::from_micros(now));
         self.judge(peer);
         if matches!(end, End::Failed(_)) && self.current[transfer.peer as usize] == peer {

@@ -49,6 +49,22 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         }
     }
 
+    /// What the policy expects of a fetch of its own that is sent now, seconds.
+    pub(super) fn predicted_s(&mut self, peer: PeerIndex, range: Bytes) -> Option<f64> {
+        let (policy, now) = (&*self.policy, self.time());
+        let predicted = caught(|| policy.predicted_s(peer, range, now));
+        self.panics += u32::from(predicted.is_none());
+        predicted.flatten()
+    }
+
+    /// How far the policy trusts what it measured of a peer itself.
+    pub(super) fn trust(&mut self, peer: PeerIndex) -> Option<f64> {
+        let (policy, now) = (&*self.policy, self.time());
+        let trust = caught(|| policy.trust(peer, now));
+        self.panics += u32::from(trust.is_none());
+        trust.flatten()
+    }
+
     pub(super) fn opinion(&mut self, peer: PeerIndex) -> Opinion {
         let (policy, now) = (&*self.policy, self.time());
         let opinion = caught(|| policy.opinion(peer, now));
