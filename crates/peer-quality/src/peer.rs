@@ -273,6 +273,7 @@ impl Peer {
             reliability: self.reliability.cautious() as f32,
             in_flight: self.in_flight(now),
             limit: self.limit(prior.concurrency, now),
+            ceiling: self.refusals.ceiling(now),
             oldest_pending_s: self.pending.oldest().map_or(0.0, |at| now.since(at).as_secs_f64() as f32),
             standing,
             cooling: self.cooling.is_on(now, decision),

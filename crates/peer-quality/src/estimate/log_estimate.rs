@@ -14,6 +14,8 @@ const CLIP_SPREADS: f64 = 3.0;
 const SURPRISE_SPREADS: f64 = 2.0;
 /// Consecutive surprises in one direction that mean a change. One would let a single sample erase a record.
 const SURPRISES_TO_RESET: i8 = 2;
+/// A sample of less weight than this is no surprise: a tiny body says how near a peer is, and nothing of its rate (scenario A13).
+const SURPRISING_WEIGHT: f64 = 0.25;
 /// The least spread, as a factor e^0.1 ≈ 10 %: differences below are never surprising (scenario A22).
 const MIN_SPREAD: f64 = 0.1;
 /// The spread assumed of a quantity seen once: a factor of e^0.5 ≈ 1.6. Unmeasured heuristic.
@@ -60,7 +62,7 @@ impl LogEstimate {
             self.calm_spread = spread as f32;
         }
         let innovation = (sample - self.mean_ln).clamp(-MAX_INNOVATION * 4.0, MAX_INNOVATION * 4.0);
-        if self.is_change(innovation) {
+        if weight >= SURPRISING_WEIGHT && self.is_change(innovation) {
             *self = LogEstimate::at(sample, f64::from(self.calm_spread), weight);
             return true;
         }

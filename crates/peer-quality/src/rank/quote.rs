@@ -70,6 +70,8 @@ pub struct Terms {
     pub in_flight: u32,
     /// Recommended most in flight.
     pub limit: u32,
+    /// The most that it serves at once, where it refused more.
+    pub ceiling: Option<u32>,
     /// How long the oldest request has been running, seconds.
     pub oldest_pending_s: f32,
     /// The standing by proof.
@@ -106,6 +108,9 @@ const MIN_RELIABILITY: f32 = 0.05;
 /// Most that a request already running may be late, as a multiple of its tail, before its lateness counts.
 const OVERDUE_TAILS: f32 = 1.0;
 
+/// The most that a late first byte alone may ask for: a peer that is slow to answer must not draw requests by it.
+const FILL_MAX: u32 = 4;
+
 impl Terms {
     /// The quote for a request of `size` bytes; none for a banned peer.
     pub fn quote(&self, slot: Slot, size: Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
@@ -116,7 +121,7 @@ impl Terms {
             (Standing::Probation, _) => Class::Probation,
             (Standing::Fine, _) => Class::Open,
         };
-        let limit = if class == Class::Open && !self.failing { self.limit.max(1) } else { 1 };
+        let limit = if class == Class::Open && !self.failing { self.limit.max(self.to_fill(size)).max(1) } else { 1 };
         let room = limit.saturating_sub(self.in_flight);
         let (usual, usual_tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
         let mean =
@@ -153,6 +158,17 @@ impl Terms {
 }
 
 impl Terms {
+    /// Requests of `size` that keep the path busy while each waits for its first byte, as the record of single requests has it (algorithms: useful concurrency
+    /// n*). Judging by experiment alone can settle below it, since every experiment costs requests.
+    fn to_fill(&self, size: Bytes) -> u32 {
+        if self.capacity.is_none() || self.forecast.basis != Basis::Measured {
+            return 1;
+        }
+        let body_s = (self.forecast.secs_per_byte * size.get() as f32).max(1e-6);
+        let fill = (libm::ceilf(self.forecast.first_byte_s / body_s) as u32).saturating_add(1);
+        fill.min(FILL_MAX).min(self.ceiling.unwrap_or(u32::MAX))
+    }
+
     /// Seconds for one more request behind those in flight: its own pace, or its turn in the total rate, whichever is later (RANK-1).
     fn behind_queue_s(&self, size: Bytes, capacity: &Capacity) -> f32 {
         let size = size.get() as f32;
@@ -211,6 +227,7 @@ mod tests {
             reliability: 1.0,
             in_flight: 0,
             limit: 4,
+            ceiling: None,
             oldest_pending_s: 0.0,
             standing: Standing::Fine,
             cooling: false,
@@ -250,6 +267,19 @@ mod tests {
         let idle = quote(Terms { capacity: Some(Capacity { total: 3e6, single: Some(3e6) }), ..terms() }).key();
         let behind = |in_flight| quote(Terms { in_flight, capacity: Some(fast), ..terms() }).key();
         assert!(behind(0) < idle && behind(1) < idle && behind(3) > idle);
+    }
+
+    #[test]
+    fn a_path_that_idles_between_single_requests_gets_as_many_as_fill_it() {
+        // 50 ms to the first byte and 25 ms of body: three at once, whatever experiments said; a refusal still counts.
+        let forecast = Forecast { first_byte_s: 0.05, secs_per_byte: 2.5e-8, ..terms().forecast };
+        let capacity = Some(Capacity { total: 14e6, single: Some(14e6) });
+        let room = |terms: Terms| quote(terms).room;
+        assert_eq!(room(Terms { forecast, capacity, limit: 1, ..terms() }), 3);
+        assert_eq!(room(Terms { forecast, capacity, limit: 1, ceiling: Some(2), ..terms() }), 2);
+        assert_eq!(room(Terms { forecast, capacity: None, limit: 1, ..terms() }), 1, "a host that reports nothing");
+        let late = Forecast { first_byte_s: 60.0, ..forecast };
+        assert_eq!(room(Terms { forecast: late, capacity, limit: 1, ..terms() }), FILL_MAX);
     }
 
     #[test]
