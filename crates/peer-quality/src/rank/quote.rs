@@ -172,7 +172,9 @@ impl Terms {
     /// Seconds for one more request behind those in flight: its own pace, or its turn in the total rate, whichever is later (RANK-1).
     fn behind_queue_s(&self, size: Bytes, capacity: &Capacity) -> f32 {
         let size = size.get() as f32;
-        let turn = size * (self.in_flight as f32 + 1.0) / capacity.total.max(1.0);
+        // Together they move at least what one body did after its first byte: a total of tiny requests shows how far a peer is, and not how much it bears.
+        let total = capacity.total.max(1.0 / self.forecast.secs_per_byte.max(1e-12));
+        let turn = size * (self.in_flight as f32 + 1.0) / total.max(1.0);
         let alone = size / capacity.single.unwrap_or(capacity.total).max(1.0);
         // The total counts whole waits, so the first byte is in it already when requests queue; alone it comes on top.
         turn.max(alone).max(self.forecast.first_byte_s)
@@ -267,6 +269,21 @@ mod tests {
         let idle = quote(Terms { capacity: Some(Capacity { total: 3e6, single: Some(3e6) }), ..terms() }).key();
         let behind = |in_flight| quote(Terms { in_flight, capacity: Some(fast), ..terms() }).key();
         assert!(behind(0) < idle && behind(1) < idle && behind(3) > idle);
+    }
+
+    #[test]
+    fn tiny_requests_do_not_queue_behind_each_other() {
+        // A13: 1 KB each, 50 ms away; another peer is 80 ms away. One in flight leaves the near one near.
+        let near = Forecast { first_byte_s: 0.05, secs_per_byte: 1e-6, ..terms().forecast };
+        let capacity = Some(Capacity { total: 20e3, single: Some(20e3) });
+        let tiny = |terms: Terms| {
+            let mut table = crate::table::Table::<u8, u8>::new(1, crate::seed::Seed::new(0));
+            terms.quote(table.admit(0).slot().unwrap(), Bytes::new(1_000), 0, 0).unwrap().cost_s
+        };
+        let far = Forecast { first_byte_s: 0.08, ..near };
+        let far =
+            tiny(Terms { forecast: far, capacity: Some(Capacity { total: 12e3, single: Some(12e3) }), ..terms() });
+        assert!(tiny(Terms { forecast: near, capacity, in_flight: 1, ..terms() }) < far);
     }
 
     #[test]
