@@ -71,7 +71,7 @@ mod tests {
     fn a_host_is_offered_what_it_has_slots_for() {
         for slots in [1, 2, 4, 5, 16, 64] {
             let offers = offers(slots, 12);
-            assert!(offers[8..].iter().any(|offer| *offer == 1), "{slots}: {offers:?}");
+            assert!(offers[8..].contains(&1), "{slots}: {offers:?}");
             assert!(offers[8..].iter().all(|offer| *offer <= 2), "{slots}: {offers:?}");
         }
     }

@@ -50,7 +50,7 @@ impl LogEstimate {
     /// The same for the logarithm of a sample, which has to be finite.
     pub fn observe_ln(&mut self, sample: f64, weight: f64) -> bool {
         let weight = weight.min(1.0);
-        if !(weight > 0.0) {
+        if weight.is_nan() || weight <= 0.0 {
             return false;
         }
         if self.weight == 0.0 {

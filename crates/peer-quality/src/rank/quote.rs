@@ -121,7 +121,8 @@ impl Terms {
             (Standing::Probation, _) => Class::Probation,
             (Standing::Fine, _) => Class::Open,
         };
-        let limit = if class == Class::Open && !self.failing { self.limit.max(self.to_fill(size)).max(1) } else { 1 };
+        let limit =
+            if class == Class::Open && !self.failing { self.limit.max(self.fills_with(size)).max(1) } else { 1 };
         let room = limit.saturating_sub(self.in_flight);
         let (usual, usual_tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
         let mean =
@@ -160,7 +161,7 @@ impl Terms {
 impl Terms {
     /// Requests of `size` that keep the path busy while each waits for its first byte, as the record of single requests has it (algorithms: useful concurrency
     /// n*). Judging by experiment alone can settle below it, since every experiment costs requests.
-    fn to_fill(&self, size: Bytes) -> u32 {
+    fn fills_with(&self, size: Bytes) -> u32 {
         if self.capacity.is_none() || self.forecast.basis != Basis::Measured {
             return 1;
         }
