@@ -316,6 +316,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     fn quote_all(&mut self, work: &Work, candidates: &[Slot], now: Time, into: &mut Vec<Quote>) {
         into.clear();
+        into.reserve(candidates.len());
         let priors = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| self.population.prior(path));
         // Equals are drawn anew for every content, the same way for every decision about it.
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
@@ -327,7 +328,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             let terms = peer.terms(prior, work.scope, now, self.decisions);
             self.in_flight -= in_flight - peer.pending.len();
             let salt = (peer.salt ^ draw).wrapping_mul(0x9E37_79B1);
-            into.extend(terms.quote(slot, work.range, peer.last_tried, salt));
+            if let Some(quote) = terms.quote(slot, work.range, peer.last_tried, salt) {
+                into.push(quote);
+            }
         }
     }
 

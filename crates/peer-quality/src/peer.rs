@@ -268,12 +268,14 @@ impl Peer {
             forecast.ramp = Ramp::new(forecast.first_byte_s.into(), forecast.first_byte_tail_s.into(), warmth);
         }
         let standing = self.proof.standing();
+        let ceiling = self.refusals.ceiling(now);
+        let useful = self.saturation.as_ref().map_or(prior.concurrency, Saturation::limit);
         Terms {
             forecast,
             reliability: self.reliability.cautious() as f32,
             in_flight: self.in_flight(now),
-            limit: self.limit(prior.concurrency, now),
-            ceiling: self.refusals.ceiling(now),
+            limit: useful.min(ceiling.unwrap_or(u32::MAX)),
+            ceiling,
             oldest_pending_s: self.pending.oldest().map_or(0.0, |at| now.since(at).as_secs_f64() as f32),
             standing,
             cooling: self.cooling.is_on(now, decision),

@@ -11,9 +11,16 @@ use crate::rank::quote::Quote;
 
 /// Decides who should do `work`, out of `quotes` in any order; `decisions` were made, this one among them.
 pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut Advice) {
-    let open = || quotes.iter().filter(|quote| plan::is_admissible(quote));
-    let mut proven = Order::of(open().filter(|quote| quote.is_proven()));
-    let mut cold = Order::of(open().filter(|quote| !quote.is_proven() && quote.room > 0));
+    let (mut proven, mut cold) = (Order::with_capacity(quotes.len()), Order::default());
+    let mut open = 0_usize;
+    for quote in quotes.iter().filter(|quote| plan::is_admissible(quote)) {
+        open += 1;
+        if quote.is_proven() {
+            proven.push(quote);
+        } else if quote.room > 0 {
+            cold.push(quote);
+        }
+    }
     if proven.is_empty() {
         plan::spread(cold.first(work.sources), work, into);
     } else {
@@ -22,14 +29,16 @@ pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut A
     if !into.is_empty() || work.sources == 0 {
         return;
     }
-    if open().next().is_none() {
+    if open == 0 {
         // Better a peer of bad repute, one request at a time, than none; but not because the good ones are busy.
-        let mut last_resort = Order::of(quotes.iter().filter(|quote| quote.room > 0));
+        let mut last_resort = Order::default();
+        quotes.iter().filter(|quote| quote.room > 0).for_each(|quote| last_resort.push(quote));
         let picks = last_resort.first(work.sources).iter();
         into.extend(picks.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
-    } else if work.in_flight == 0 && open().nth(1).is_some() {
+    } else if work.in_flight == 0 && open > 1 {
         // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond the room of the soonest.
-        let soonest = proven.first(1).first().or(open().min_by_key(|quote| quote.key()));
+        let open = quotes.iter().filter(|quote| plan::is_admissible(quote));
+        let soonest = proven.first(1).first().or(open.min_by_key(|quote| quote.key()));
         into.extend(soonest.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: !quote.is_proven() }));
     }
 }
@@ -73,6 +82,7 @@ fn trust(quotes: &[Quote], proven: &mut Order, cold: &mut Order, work: &Work, de
 }
 
 /// Quotes in the order of their keys, sorted no further than they are looked at: a decision needs the first few of thousands.
+#[derive(Default)]
 struct Order<'a> {
     keys: Vec<(u64, &'a Quote)>,
     /// The first quotes, in order.
@@ -80,8 +90,12 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn of(quotes: impl Iterator<Item = &'a Quote>) -> Self {
-        Order { keys: quotes.map(|quote| (quote.key(), quote)).collect(), sorted: Vec::new() }
+    fn with_capacity(capacity: usize) -> Self {
+        Order { keys: Vec::with_capacity(capacity), sorted: Vec::new() }
+    }
+
+    fn push(&mut self, quote: &'a Quote) {
+        self.keys.push((quote.key(), quote));
     }
 
     fn len(&self) -> usize {

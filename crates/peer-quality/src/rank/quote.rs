@@ -203,6 +203,7 @@ impl Quote {
 
     /// Ascending order: class, then cost in steps of about 3 %, then measured before guessed, then the salt.
     /// A total order of plain integers: equal costs, infinities and hash order cannot upset it (scenario C22).
+    #[inline]
     pub fn key(&self) -> u64 {
         // The bits of a positive float grow with it; 5 bits of fraction are steps of 1/32 of a power of two.
         const STEP_BITS: u32 = 23 - 5;
