@@ -79,7 +79,7 @@ enum Command {
     /// Draw whole worlds from seeds and check what must always hold.
     Fuzz {
         /// How many seeds.
-        #[arg(long, default_value_t = 100)]
+        #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
         seeds: u64,
         /// The first seed.
         #[arg(long, default_value_t = 0)]
@@ -109,7 +109,7 @@ struct Runs {
     #[arg(long)]
     quick: bool,
     /// Seeds of each plan, instead of the plan's own number.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     seeds: Option<u32>,
     /// Only these policies.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]

@@ -14,7 +14,7 @@ use crate::output;
 /// Derive every decision of a recording anew, and say where it first differs.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Example:\n  peerq swarm --record run.jsonl\n  peerq replay run.jsonl\n\nExit code 1 means that a decision came out otherwise."
+    after_help = "Examples:\n  peerq swarm --record run.jsonl\n  peerq replay run.jsonl\n\nExit code 1 means that a decision came out otherwise."
 )]
 pub(crate) struct ReplayArgs {
     /// The recording.
@@ -23,7 +23,7 @@ pub(crate) struct ReplayArgs {
 
 /// Explain a decision of a recording: each candidate's terms, and why it was taken or passed over.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  peerq explain run.jsonl --at 2.5 --peer 3f0a")]
+#[command(after_help = "Examples:\n  peerq explain run.jsonl --at 2.5 --peer 3f0a")]
 pub(crate) struct ExplainArgs {
     /// The recording.
     file: PathBuf,

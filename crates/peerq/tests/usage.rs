@@ -12,7 +12,7 @@ fn id() -> String {
 
 #[test]
 fn every_subcommand_explains_itself_with_examples() {
-    for command in ["swarm", "serve", "fetch"] {
+    for command in ["swarm", "serve", "fetch", "lab", "replay", "explain"] {
         let output = run(&[command, "--help"]);
         assert_eq!(code(&output), 0, "{command}");
         assert!(stdout(&output).contains("Examples:"), "{command}");
@@ -35,6 +35,14 @@ fn wrong_arguments_are_refused_with_code_2() {
         (vec!["fetch", &id], "--peer"),
         (vec!["fetch", &id, "--peer", "127.0.0.1:1"], "peer id"),
         (vec!["fetch", &id, "--peer", "nowhere#ab"], "nowhere"),
+        (vec!["lab", "compare"], "--all"),
+        (vec!["lab", "compare", "no-such-plan"], "no-such-plan"),
+        (vec!["lab", "compare", "a1", "--seeds", "0"], "--seeds"),
+        (vec!["lab", "compare", "a1", "--policies", "oracle"], "clairvoyant"),
+        (vec!["lab", "compare", "a1", "--shard", "5/4"], "2/4"),
+        (vec!["lab", "fuzz", "--seeds", "0"], "--seeds"),
+        (vec!["lab", "report", "no/such/results"], "no/such/results"),
+        (vec!["replay", "no/such/recording"], "no/such/recording"),
     ] {
         let output = run(&args);
         assert_eq!(code(&output), 2, "{args:?}: {}", stderr(&output));

@@ -6,7 +6,7 @@ use super::{Behaviour, Wire};
 
 /// A number, or two bounds between which the seed draws one (uniformly; logarithmically where the field says so).
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number, or two as [low, high]")]
 pub enum Range {
     /// Always this.
     Fixed(f64),
