@@ -192,7 +192,7 @@ impl<T: Truth> Clairvoyant<T> {
                 if load.is_full() {
                     continue;
                 }
-                let offer = Offer { gain, end_s, in_flight, single };
+                let offer = Offer { gain, end_s, in_flight, single, evenly: way.evenly };
                 if best.is_none_or(|(other, _)| offer.beats(&other)) {
                     best = Some((offer, at));
                 }

@@ -20,6 +20,8 @@ pub(super) struct Offer {
     pub(super) in_flight: u32,
     /// Whether it is the last one.
     pub(super) single: bool,
+    /// Whether fewer in flight come first.
+    pub(super) evenly: bool,
 }
 
 impl Offer {
@@ -29,6 +31,9 @@ impl Offer {
             // Equals take turns, which keeps their connections warm.
             let equal = near(self.end_s, other.end_s, SPREAD) && self.in_flight != other.in_flight;
             return if equal { self.in_flight < other.in_flight } else { self.end_s < other.end_s };
+        }
+        if self.evenly && self.in_flight != other.in_flight {
+            return self.in_flight < other.in_flight;
         }
         if !near(self.gain, other.gain, EQUAL) {
             return self.gain > other.gain;

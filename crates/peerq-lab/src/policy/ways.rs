@@ -14,6 +14,9 @@ pub(super) struct Way {
     pub(super) spare: f64,
     /// Whether replies of one peer are kept from starting, and so ending, together.
     pub(super) staggers: bool,
+    /// Whether all who take part have equally many in flight, however much more one of them would gain by another: a slow one that works without a break delivers more than
+    /// the plan expects of it.
+    pub(super) evenly: bool,
     /// In flight at a peer beyond what it serves at once: who is refused may find room the next time, and who arrives as another ends finds it at once.
     pub(super) overbooks: u32,
     /// The last slot is kept from a peer until this share of the time of the replies it is sending has passed: replies that end together leave its link idle for a round trip. Meanwhile the slot
@@ -25,7 +28,8 @@ pub(super) struct Way {
     pub(super) widest: usize,
 }
 
-const OWN: Way = Way { spare: 2.0, staggers: true, overbooks: 0, spaces: 0.0, skips: 0, widest: usize::MAX };
+const OWN: Way =
+    Way { spare: 2.0, staggers: true, evenly: false, overbooks: 0, spaces: 0.0, skips: 0, widest: usize::MAX };
 
 impl Way {
     /// Leaves the sources that this way uses, by the seconds each takes for one range.
@@ -41,9 +45,11 @@ impl Way {
 }
 
 /// For contents of several ranges.
-const OF_MANY: [Way; 9] = [
+const OF_MANY: [Way; 11] = [
     OWN,
     Way { staggers: false, ..OWN },
+    Way { staggers: false, evenly: true, ..OWN },
+    Way { staggers: false, evenly: true, spaces: 0.5, ..OWN },
     Way { staggers: false, spare: 4.0, overbooks: 2, ..OWN },
     Way { staggers: false, spaces: 0.5, ..OWN },
     Way { staggers: false, spaces: 0.8, ..OWN },
