@@ -50,6 +50,26 @@ fn events_nobody_polls_are_bounded() {
 }
 
 #[test]
+fn nobody_waits_for_an_end_that_cannot_come() {
+    // A8: everyone is busy with other work. What has nothing in flight itself gets one request; what has can wait, and so can what has one holder.
+    let mut engine = Engine::new(16, Seed::new(3));
+    let now = Time::from_secs(10);
+    for peer in [1_u32, 2] {
+        (0..8).for_each(|_| {
+            engine.handle(peer, delivery(1 << 18, 50, End::Completed), now);
+        });
+        engine.handle(peer, Fact::Sent { requests: 100 }, now);
+    }
+    let slots: Vec<_> = engine.slots().collect();
+    let mut requests = |slots: &[_], in_flight| {
+        let mut advice = Vec::new();
+        engine.decide(&Work { ranges: Some(5), in_flight, ..work(2) }, slots, now, &mut advice);
+        advice.iter().map(|pick| pick.requests).sum::<u32>()
+    };
+    assert_eq!([requests(&slots, 0), requests(&slots, 1), requests(&slots[..1], 0)], [1, 0, 0]);
+}
+
+#[test]
 fn every_candidate_passed_over_has_a_reason() {
     let mut engine = Engine::new(16, Seed::new(3));
     let now = Time::from_secs(10);

@@ -1,13 +1,14 @@
 //! Exploration (RANK-3, spec §4.4-E): who is tried besides those who are proven, bounded from both sides.
 //!
-//! Nobody unproven is optimistic; instead a bounded share of decisions tries an admissible peer that was left out. A trial carries one request
-//! and never takes part in the end of a request. What a trial of a slow peer costs decides how
-//! rarely it is tried: all trials of measured peers together cost a fixed share of the time, and a peer a hundred times slower waits a hundred times longer. Only
-//! a peer that was better before is tried again soon, then ever later; and one that was surprisingly fast is tried once more at once.
+//! Nobody unproven is optimistic; instead a bounded share of decisions tries an admissible peer that was left out. A trial carries one request and never takes part in
+//! the end of a request. What a trial of a slow peer costs decides how rarely it is tried: all trials of measured peers together cost a fixed share of the time,
+//! and a peer a hundred times slower waits a hundred times longer. Only a peer that was better before is tried again soon, then ever later; and one that was
+//! surprisingly fast is tried once more at once.
 
 use crate::rank::quote::{Class, Quote};
 
-/// While few peers are proven, one decision in this many tries an unmeasured one, which may be the best.
+/// While few peers are proven, one decision in this many tries an unmeasured one, which may be the best. Higher settles on the first that answered, lower lets strangers
+/// take the bulk. Unmeasured heuristic.
 const PERIOD_FEW: u64 = 4;
 /// The same when many are proven: the best of them is unlikely to be beaten by much.
 const PERIOD_MANY: u64 = 16;
@@ -17,9 +18,11 @@ const MANY: usize = 4;
 const PERIOD_PROVEN: u64 = 8;
 /// Share of the time that trials of measured peers cost together. Higher finds a recovered peer sooner, lower costs less. Unmeasured heuristic (RANK-3: about 5 %).
 const SHARE: f32 = 0.04;
-/// A peer is tried again after this many of its turns at the latest in the eyes of the schedule: bounds how rarely a very slow one is tried.
+/// The longest wait between two trials of a measured peer, in decisions for each peer that waits: the bound within which everyone is tried again. Higher forgets the very
+/// slow, lower pays for them. Unmeasured heuristic.
 const MAX_TURNS: f32 = 4096.0;
-/// An unmeasured peer is assumed to need this many times the average, when the end of a request is at stake.
+/// An unmeasured peer is assumed to need this many times the average, when the end of a request is at stake. Higher tries nobody in short requests, lower lets one slow
+/// stranger hold up the end. Unmeasured heuristic.
 const UNPROVEN_FACTOR: f32 = 4.0;
 
 /// What exploration needs to know of a decision.

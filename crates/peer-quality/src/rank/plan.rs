@@ -269,6 +269,26 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_flight_counts_against_a_share() {
+        let mut quotes = quotes(&[10e6; 2]);
+        (quotes[0].in_flight, quotes[0].room, quotes[1].room) = (3, 5, 8);
+        let wanted = Some(4);
+        let work = Work {
+            range: Bytes::new(1_000_000),
+            ranges: Some(1000),
+            sources: 2,
+            scope: 0,
+            decision: 1,
+            in_flight: 3,
+            wanted,
+        };
+        let mut advice = Advice::new();
+        place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
+        let given: Vec<_> = advice.iter().map(|pick| (pick.slot, pick.requests)).collect();
+        assert_eq!(given, [(quotes[1].slot, 3), (quotes[0].slot, 1)], "the idle one leads and catches up");
+    }
+
+    #[test]
     fn the_last_range_waits_for_a_fast_peer_without_room() {
         let mut quotes = quotes(&[20e6, 0.1e6]);
         quotes[0].room = 0;
