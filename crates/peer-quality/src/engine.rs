@@ -7,13 +7,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::Hash;
 
-use crate::audit::{Proof, Standing};
+use crate::audit::{CommonMode, Proof, Standing};
 use crate::estimate::downlink::TimedOut;
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
-use crate::measure::{DISPATCH_TTL, Delivery, End, Fault};
-use crate::peer::Peer;
+use crate::measure::{DISPATCH_TTL, Delivery, End, Fault, InFlight};
+use crate::peer::{Peer, Uncharged};
 use crate::rank::decide::decide;
 use crate::rank::plan::{self, Advice, Pick, Work};
 use crate::rank::quote::Quote;
@@ -78,8 +78,8 @@ pub struct Engine<K> {
     proofs: Table<K, Proof>,
     population: Population,
     downlink: Downlink,
-    /// Requests in flight over all peers.
-    in_flight: u32,
+    common: CommonMode<Slot, Uncharged>,
+    in_flight: InFlight,
     /// Size of a request of the latest decision.
     request: Bytes,
     decisions: u64,
@@ -96,7 +96,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             proofs: Table::new(capacity, seed),
             population: Population::default(),
             downlink: Downlink::default(),
-            in_flight: 0,
+            common: CommonMode::default(),
+            in_flight: InFlight::default(),
             request: Bytes::ZERO,
             decisions: 0,
             events: VecDeque::new(),
@@ -145,9 +146,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending.len())));
         if let Some((path, vote, in_flight)) = left {
             self.population.revote((path, vote), (Path::Unknown, Vote::default()));
-            self.in_flight -= in_flight;
+            self.in_flight.moved(in_flight, 0);
         }
         if let Admission::Fresh(slot) = admission {
+            self.common.forget(slot);
             // A draw from the seed alone would repeat for a returning identity; the order of arrivals is part of the host's facts.
             let salt = (self.seed.mix(slot.index() as u64) >> 32) as u32;
             let proof = match self.proofs.is_empty() {
@@ -166,7 +168,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.proofs.remove(peer);
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
-        self.in_flight -= gone.pending.len();
+        self.in_flight.moved(gone.pending.len(), 0);
+        self.common.forget(slot);
         self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
         self.peers.remove(peer)
     }
@@ -189,6 +192,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
+        if let Fact::Ended(delivery) = &fact {
+            self.blame(slot, delivery, now);
+        }
         let decisions = self.decisions;
         let prior = self.prior_for(fact, slot);
         let peer = self.peers.value_mut(slot);
@@ -196,32 +202,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let in_flight = peer.pending.len();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
-            Fact::Ended(delivery) => {
-                // What our own link made late says nothing of the peer.
-                let ours = match delivery.end {
-                    End::Completed => {
-                        self.downlink.completed(delivery.elapsed);
-                        false
-                    }
-                    End::Failed(Fault::Timeout) => {
-                        let Delivery { bytes, elapsed, .. } = delivery;
-                        let late = TimedOut {
-                            peer: slot.index(),
-                            bytes,
-                            size: self.request,
-                            elapsed,
-                            in_flight: self.in_flight,
-                        };
-                        self.downlink.timed_out(&late, now)
-                    }
-                    _ => false,
-                };
-                let end = if ours { End::Cancelled } else { delivery.end };
-                peer.ended(&Delivery { end, ..delivery }, &prior, now, decisions);
-            }
+            Fact::Ended(delivery) => peer.ended(&delivery, &prior, now, decisions),
             Fact::Connected => peer.linked(true),
             Fact::Disconnected => peer.linked(false),
             Fact::RoundTrip(reading) => peer.round_trip(&reading, now),
+            Fact::EchoSilence => peer.echoes_silent(),
             Fact::Kernel(reading) => peer.kernel(reading, now),
             Fact::Burst(burst) => {
                 if let Some(deviation) = peer.burst(&burst, &prior, now) {
@@ -236,12 +221,48 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             }
         }
         let peer = self.peers.value_mut(slot);
-        self.in_flight = self.in_flight - in_flight + peer.pending.len();
+        self.in_flight.moved(in_flight, peer.pending.len());
         match fact {
             Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
             _ => {}
         }
+    }
+
+    /// Whose doing an end is, before it is learned from (AUD-7).
+    fn blame(&mut self, slot: Slot, delivery: &Delivery, now: Time) {
+        let peer = self.peers.value(slot);
+        match delivery.end {
+            End::Completed => {
+                self.downlink.completed(delivery.elapsed);
+                let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery), now);
+                for (slot, before) in put_back {
+                    self.discharge(slot, &before);
+                }
+            }
+            End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) | End::Interrupted => {
+                self.common.failed(slot, self.in_flight.peers, now, || peer.uncharged());
+                if delivery.end == End::Failed(Fault::Timeout) && self.common.is_ours() {
+                    let late = TimedOut {
+                        bytes: delivery.bytes,
+                        size: self.request,
+                        elapsed: delivery.elapsed,
+                        in_flight: self.in_flight.requests,
+                    };
+                    self.downlink.timed_out(&late, now);
+                }
+            }
+            End::Failed(Fault::Verification) => self.common.forget(slot),
+            End::Failed(Fault::Unavailable) | End::Cancelled => {}
+        }
+    }
+
+    fn discharge(&mut self, slot: Slot, before: &Uncharged) {
+        let peer = self.peers.value_mut(slot);
+        let voted = (peer.path, peer.vote());
+        peer.discharge(before);
+        let vote = (peer.path, peer.vote());
+        self.population.revote(voted, vote);
     }
 
     /// What learning from a fact needs to know of the population: without the wire no more than the concurrency.
@@ -309,7 +330,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         decide(quotes, work, self.decisions, into);
         if let Some(limit) = self.downlink.limit() {
             // Where nothing is under way for this work, it may begin.
-            let most = limit.saturating_sub(self.in_flight).max(u32::from(work.in_flight == 0));
+            let most = limit.saturating_sub(self.in_flight.requests).max(u32::from(work.in_flight == 0));
             plan::at_most(most, into);
         }
     }
@@ -326,7 +347,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             let prior = &priors[peer.path as usize];
             let in_flight = peer.pending.len();
             let terms = peer.terms(prior, work.scope, now, self.decisions);
-            self.in_flight -= in_flight - peer.pending.len();
+            self.in_flight.moved(in_flight, peer.pending.len());
             let salt = (peer.salt ^ draw).wrapping_mul(0x9E37_79B1);
             if let Some(quote) = terms.quote(slot, work.range, peer.last_tried, salt) {
                 into.push(quote);
@@ -444,7 +465,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Requests in flight over all peers, as far as the host reports them.
     pub fn in_flight(&self) -> u32 {
-        self.in_flight
+        self.in_flight.requests
     }
 
     /// Whether a peer's latest request failed.

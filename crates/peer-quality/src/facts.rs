@@ -26,6 +26,8 @@ pub enum Fact {
     Burst(Burst),
     /// How long echoes took lately (MEAS-4).
     RoundTrip(RoundTrip),
+    /// Its bytes come, and for longer than the gate none of them echoed an outstanding cookie (settled difference 2). Holds until the next [`RoundTrip`](Self::RoundTrip).
+    EchoSilence,
     /// What the kernel says of the connection (MEAS-11).
     Kernel(Kernel),
 }

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::predicted::Deviation;
 use crate::estimate::{
-    Delivered, Forecast, Idleness, Path, Ramp, Rating, Refusals, Reliability, Saturation, Verdict, Wire,
+    Delivered, Forecast, Idleness, Path, Ramp, Rating, Refusals, Reliability, Retention, Saturation, Verdict, Wire,
 };
 use crate::measure::{Burst, Delivery, End, Fault, Kernel, Pending, RoundTrip, Sample, Throughput};
 use crate::rank::quote::{Capacity, Terms};
@@ -58,7 +58,46 @@ pub(crate) struct Peer {
     forecast: Option<Forecast>,
 }
 
+/// What a failure is charged to, as it was before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uncharged {
+    delivered: Delivered,
+    reliability: Reliability,
+    cooling: Cooling,
+    last_failure: Option<Time>,
+    retention: Option<Retention>,
+}
+
 impl Peer {
+    /// What the next failure is charged to.
+    pub(crate) fn uncharged(&self) -> Uncharged {
+        Uncharged {
+            delivered: self.delivered,
+            reliability: self.reliability,
+            cooling: self.cooling,
+            last_failure: self.last_failure,
+            retention: self.wire.as_ref().map(|wire| wire.retention),
+        }
+    }
+
+    /// Takes back what was charged since `before`.
+    pub(crate) fn discharge(&mut self, before: &Uncharged) {
+        self.delivered = before.delivered;
+        self.reliability = before.reliability;
+        self.cooling = before.cooling;
+        self.last_failure = before.last_failure;
+        if let (Some(wire), Some(retention)) = (&mut self.wire, before.retention) {
+            wire.retention = retention;
+        }
+        self.forecast = None;
+    }
+
+    /// Whether a completed delivery took no longer than its own record has it.
+    pub(crate) fn is_on_time(&self, delivery: &Delivery) -> bool {
+        let usual = self.delivered.forecast(&Prior::default());
+        self.delivered.is_measured() && delivery.elapsed.as_secs_f64() <= f64::from(usual.tail_s(delivery.bytes))
+    }
+
     /// Requests in flight, reservations included.
     pub(crate) fn in_flight(&mut self, now: Time) -> u32 {
         if !self.pending.is_empty() {
@@ -116,6 +155,11 @@ impl Peer {
         if let Some(reading) = reading.checked() {
             self.wire_mut().round_trip(reading, now);
         }
+    }
+
+    /// Learns that its echoes fell silent.
+    pub(crate) fn echoes_silent(&mut self) {
+        self.wire_mut().echoes_silent();
     }
 
     /// Learns what the kernel knows.
@@ -284,6 +328,7 @@ impl Peer {
             is_promising: self.delivered.is_faster_than_known(),
             trials_since_change: self.ends_since_change.wrapping_sub(1),
             incumbent: self.scope == scope && self.last_tried > 0,
+            withholds_echoes: self.wire.as_ref().is_some_and(|wire| wire.withholds_echoes()),
             capacity: self.capacity(),
         }
     }

@@ -135,6 +135,7 @@ fn op() -> impl Strategy<Value = Op> {
     let plain = prop::sample::select(vec![
         Fact::Connected,
         Fact::Disconnected,
+        Fact::EchoSilence,
         Fact::Banned,
         Fact::Readmitted,
         Fact::Reached(Path::Relayed),

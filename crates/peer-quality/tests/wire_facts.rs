@@ -149,3 +149,21 @@ fn facts_that_say_nothing_allocate_nothing_and_change_nothing() {
     engine.handle(0, Fact::RoundTrip(RoundTrip { median_s: f64::NAN, high_s: 1.0, tail_s: 1.0 }), now);
     assert_eq!(of(&engine, 0, CLOSURE, now).weight, None);
 }
+
+#[test]
+fn a_peer_that_withholds_echoes_loses_to_its_twin_until_they_come_again() {
+    // B7: the bytes come, so what it delivered still decides against a slower peer.
+    let (mut engine, now) = (Engine::new(8, Seed::new(1)), Time::from_secs(10));
+    for (peer, bytes_per_s) in [(0, 20e6), (1, 20e6), (2, 10e6)] {
+        for _ in 0..10 {
+            engine.handle(peer, completed(CLOSURE, bytes_per_s), now);
+        }
+        engine.handle(peer, trip(80.0), now);
+    }
+    let cost = |engine: &Engine<u8>, peer| of(engine, peer, CLOSURE, now).cost_s;
+    assert_eq!(cost(&engine, 0), cost(&engine, 1));
+    engine.handle(0, Fact::EchoSilence, now);
+    assert!(cost(&engine, 1) < cost(&engine, 0) && cost(&engine, 0) < cost(&engine, 2));
+    engine.handle(0, trip(80.0), now);
+    assert_eq!(cost(&engine, 0), cost(&engine, 1));
+}

@@ -26,5 +26,5 @@ pub use ramp::{Opening, Ramp, Warmth};
 pub use refusals::Refusals;
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;
-pub use trust::Sanity;
+pub use trust::{Retention, Sanity};
 pub use warmth::Idleness;

@@ -33,8 +33,10 @@ const SPREAD_MAX: f64 = 3.0 / TAIL_Z;
 pub struct Wire {
     coverage: Coverage,
     personal: Personal,
-    retention: Retention,
+    pub(crate) retention: Retention,
     round_trip: Option<(RoundTrip, Time)>,
+    /// Whether its bytes come without the echoes they should carry.
+    withholds_echoes: bool,
     kernel: Option<(Kernel, Time)>,
     /// The last sending, burst or end.
     active_at: Option<Time>,
@@ -84,6 +86,7 @@ impl Wire {
     /// The connection is another one: it starts cold.
     pub fn reconnected(&mut self) {
         self.kernel = None;
+        self.withholds_echoes = false;
         self.active_at = None;
         self.burst_at = None;
         self.opened_at = None;
@@ -100,6 +103,17 @@ impl Wire {
     /// A checked reading of the round trip.
     pub fn round_trip(&mut self, reading: RoundTrip, now: Time) {
         self.round_trip = Some((reading, now));
+        self.withholds_echoes = false;
+    }
+
+    /// Its echoes fell silent while its bytes kept coming.
+    pub fn echoes_silent(&mut self) {
+        self.withholds_echoes = true;
+    }
+
+    /// Whether its bytes come without the echoes they should carry.
+    pub fn withholds_echoes(&self) -> bool {
+        self.withholds_echoes
     }
 
     /// A reading of the kernel.

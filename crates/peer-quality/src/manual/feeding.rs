@@ -27,10 +27,12 @@
 //!   read brought together are one arrival.
 //! - [`Fact::RoundTrip`](crate::Fact::RoundTrip) about once a second while there are fresh echoes. Leave out samples of requests that the peer answers when it has
 //!   something: they time its idleness.
+//! - [`Fact::EchoSilence`](crate::Fact::EchoSilence) when bytes of an open reply came for longer than the gate without an echo of an outstanding cookie. Once is enough; it holds until the
+//!   next round trip.
 //! - [`Fact::Kernel`](crate::Fact::Kernel) where the platform shows it; a congestion window counts for about a second.
 //! - [`Fact::Connected`](crate::Fact::Connected) and `Disconnected`: another connection starts cold.
 //!
-//! The first usable one of the former three gives a peer the state for predictions, about 200 bytes; peers without them do not pay for it. From then on the record
+//! The first usable one of the former four gives a peer the state for predictions, about 200 bytes; peers without them do not pay for it. From then on the record
 //! of completed fetches ages: while it is younger than about twelve minutes it decides, afterwards the prediction and the average do. A
 //! host that never sends them keeps records that do not age.
 //!

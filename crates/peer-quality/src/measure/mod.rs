@@ -4,6 +4,7 @@
 
 pub mod delivery;
 pub mod evidence;
+pub mod in_flight;
 pub mod pending;
 pub mod throughput;
 pub mod wire;
@@ -11,5 +12,6 @@ pub mod wire;
 pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;
 pub use evidence::{Burst, Kernel, RoundTrip};
+pub use in_flight::InFlight;
 pub use pending::{DISPATCH_TTL, Pending};
 pub use throughput::{Load, Throughput};

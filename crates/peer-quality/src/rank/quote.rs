@@ -88,6 +88,8 @@ pub struct Terms {
     pub is_promising: bool,
     /// Whether it served the same work last: a small advantage against flapping.
     pub incumbent: bool,
+    /// Whether its bytes come without the echoes they should carry.
+    pub withholds_echoes: bool,
     /// What its requests together achieved, where the host reports what it dispatches.
     pub capacity: Option<Capacity>,
 }
@@ -103,6 +105,9 @@ pub struct Capacity {
 
 /// The incumbent's cost is multiplied by this. Lower clings to a slower peer, 1 flaps between near equals; one step of the order is 3 %.
 const INCUMBENT_FACTOR: f32 = 0.95;
+/// The cost of a peer whose round trip cannot be read because it withholds echoes is multiplied by this: it loses to its equals, and what it delivered still decides
+/// among others. Higher punishes a peer that does not know cookies well, lower is lost in one step of the order. Unmeasured heuristic.
+const WITHHOLDING_FACTOR: f32 = 1.1;
 /// The least reliability that divides a cost: below it a peer is cooling off anyway.
 const MIN_RELIABILITY: f32 = 0.05;
 /// Most that a request already running may be late, as a multiple of its tail, before its lateness counts.
@@ -129,7 +134,9 @@ impl Terms {
             self.capacity.map_or(usual, |capacity| self.behind_queue_s(size, &capacity) + self.forecast.ramp_s(size));
         let tail = mean * (usual_tail / usual.max(1e-6)).max(1.0);
         let overdue = if self.oldest_pending_s > OVERDUE_TAILS * usual_tail { self.oldest_pending_s } else { 0.0 };
-        let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 } / self.reliability.max(MIN_RELIABILITY);
+        let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 }
+            * if self.withholds_echoes { WITHHOLDING_FACTOR } else { 1.0 }
+            / self.reliability.max(MIN_RELIABILITY);
         let alone = size.get() as f32 / usual.max(1e-6);
         let capacity = self.capacity.map_or(alone * limit as f32, |capacity| capacity.total.max(alone));
         let opening = self.forecast.ramp.opening(capacity);
@@ -238,6 +245,7 @@ mod tests {
             failing: false,
             rested: false,
             incumbent: false,
+            withholds_echoes: false,
             trials_since_change: u8::MAX,
             is_promising: false,
             capacity: None,
@@ -256,6 +264,7 @@ mod tests {
             Terms { reliability: 0.5, ..terms() },
             Terms { oldest_pending_s: 30.0, ..terms() },
             Terms { cooling: true, ..terms() },
+            Terms { withholds_echoes: true, ..terms() },
             Terms { standing: Standing::Probation, ..terms() },
             Terms { standing: Standing::Condemned, ..terms() },
         ];

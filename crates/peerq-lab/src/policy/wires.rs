@@ -22,6 +22,8 @@ struct Line {
     replies: u32,
     /// Echoes that had matched when the round trips were last forwarded, and when that was.
     forwarded: (u64, Time),
+    /// Whether its silence was forwarded since the last round trip was.
+    is_silent: bool,
 }
 
 impl Line {
@@ -57,7 +59,7 @@ impl Wires {
         seed[8..16].copy_from_slice(&self.made.to_le_bytes());
         let options = Options { cookies: true, rtt_floor: None };
         let connection = Connection::new(CookieSeed::new(seed), options, now);
-        self.lines.insert(peer, Line { connection, replies: 0, forwarded: (0, Time::ZERO) });
+        self.lines.insert(peer, Line { connection, replies: 0, forwarded: (0, Time::ZERO), is_silent: false });
     }
 
     /// It is gone.
@@ -90,7 +92,10 @@ impl Wires {
             connection.on_ingress(stamp, payload, now);
         };
         self.tell(peer, now, read, forward);
-        if self.lines.get(&peer).is_some_and(|line| line.is_echo_late(now)) {
+        if let Some(line) = self.lines.get_mut(&peer).filter(|line| line.is_echo_late(now)) {
+            if !core::mem::replace(&mut line.is_silent, true) {
+                forward(peer, Fact::EchoSilence, now);
+            }
             self.raise(Signal::ECHO_SILENCE, peer);
         }
     }
@@ -140,6 +145,7 @@ impl Wires {
         if matched > before && (before == 0 || now.since(at) >= FORWARD_EVERY) {
             line.forwarded = (matched, now);
             if let Some(trip) = line.connection.rtt(now) {
+                line.is_silent = false;
                 forward(peer, Fact::RoundTrip(facts::RoundTrip::from(trip)), now);
             }
         }

@@ -1,0 +1,136 @@
+//! Common mode: when most peers fail together, the fault is ours (AUD-7, scenarios A5 and A6).
+//!
+//! A failure is charged at once, so that work moves on, and what it is charged to is kept as it was before. When something completes
+//! again, that decides: if most of the active peers had failed in between, their records are put back; if not, the charges stand. Nothing is put back either where a
+//! request that was on its way all the while came on time: then our link was working, and they failed together for a reason of their own.
+
+use alloc::vec::Vec;
+
+use crate::units::{Span, Time};
+
+/// Share of the active peers that must have failed. Lower lets a few hostile peers that fail together go free, higher charges honest ones for an outage that one survived.
+const QUORUM: f64 = 0.6;
+/// Peers active below which the share alone says little: it takes persistence as well.
+const FEW: u32 = 5;
+/// Failures without a completion that are persistence.
+const PERSISTENT: u32 = 5;
+/// The most peers whose records are kept: more than are active at once in any sensible host, and a bound on memory. Charges against the rest stand.
+const MOST_KEPT: usize = 1024;
+
+/// Which peers `P` failed since anything completed, and their records `R` as they were before; see the module documentation.
+#[derive(Clone, Debug)]
+pub struct CommonMode<P, R> {
+    failed: Vec<(P, R)>,
+    failures: u32,
+    /// Most peers active at once since the first failure.
+    active: u32,
+    since: Time,
+}
+
+impl<P, R> Default for CommonMode<P, R> {
+    fn default() -> Self {
+        CommonMode { failed: Vec::new(), failures: 0, active: 0, since: Time::default() }
+    }
+}
+
+impl<P: Copy + Eq, R> CommonMode<P, R> {
+    /// A request to `peer` failed while `active` peers had requests in flight, itself among them. `before` is asked for its record if it is the first.
+    pub fn failed(&mut self, peer: P, active: u32, now: Time, before: impl FnOnce() -> R) {
+        if self.failures == 0 {
+            self.since = now;
+        }
+        self.failures = self.failures.saturating_add(1);
+        self.active = self.active.max(active);
+        if self.failed.len() < MOST_KEPT && !self.failed.iter().any(|(other, _)| *other == peer) {
+            self.failed.push((peer, before()));
+        }
+    }
+
+    /// Whether, as things stand, the fault is ours.
+    pub fn is_ours(&self) -> bool {
+        let peers = self.failed.len() as u32;
+        if self.active < FEW {
+            return peers >= 2 && peers >= self.active && self.failures >= PERSISTENT;
+        }
+        f64::from(peers) >= QUORUM * f64::from(self.active)
+    }
+
+    /// A request that had run for `elapsed` completed at `now`, as soon as was to be expected or not. What to put back, which is nothing where the fault was not ours.
+    pub fn completed(&mut self, elapsed: Span, on_time: bool, now: Time) -> Vec<(P, R)> {
+        if self.failures == 0 {
+            return Vec::new();
+        }
+        let under_way_all_the_while = now.since(self.since) <= elapsed;
+        let ours = self.is_ours() && !(on_time && under_way_all_the_while);
+        let CommonMode { failed, .. } = core::mem::take(self);
+        if ours { failed } else { Vec::new() }
+    }
+
+    /// What `peer` did stands on its own, or it is gone: nothing is put back.
+    pub fn forget(&mut self, peer: P) {
+        self.failed.retain(|(other, _)| *other != peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Span = Span::from_secs(30);
+
+    fn at(secs: u64) -> Time {
+        Time::from_secs(secs)
+    }
+
+    fn after(failures: &[usize], active: u32) -> CommonMode<usize, usize> {
+        let mut common = CommonMode::default();
+        for &peer in failures {
+            common.failed(peer, active, at(100), || peer);
+        }
+        common
+    }
+
+    fn put_back(mut common: CommonMode<usize, usize>, elapsed: Span, on_time: bool) -> Vec<usize> {
+        common.completed(elapsed, on_time, at(130)).into_iter().map(|(_, peer)| peer).collect()
+    }
+
+    #[test]
+    fn most_of_the_active_peers_at_once_are_our_fault() {
+        assert_eq!(put_back(after(&[0, 1, 2], 5), Span::from_secs(1), true), [0, 1, 2]);
+        assert!(put_back(after(&[0, 1], 5), Span::from_secs(1), true).is_empty(), "two of five");
+        assert!(put_back(after(&[0; 40], 5), Span::from_secs(1), true).is_empty(), "one, often");
+        assert!(put_back(after(&[0, 1, 2, 3, 4, 5], 64), Span::from_secs(1), true).is_empty(), "six of 64");
+    }
+
+    #[test]
+    fn among_few_it_takes_all_of_them_and_persistence() {
+        assert!(put_back(after(&[0, 1], 2), Span::from_secs(1), true).is_empty(), "once each");
+        assert_eq!(put_back(after(&[0, 1, 0, 1, 0], 2), Span::from_secs(1), true), [0, 1]);
+        assert!(put_back(after(&[0, 1, 0, 1, 0], 3), Span::from_secs(1), true).is_empty(), "a third does not fail");
+        assert!(put_back(after(&[0; 9], 1), Span::from_secs(1), true).is_empty(), "there is only one");
+    }
+
+    #[test]
+    fn a_request_that_came_through_on_time_shows_that_the_link_worked() {
+        assert!(put_back(after(&[0, 1, 2, 3], 5), PATIENCE, true).is_empty());
+        assert_eq!(put_back(after(&[0, 1, 2, 3], 5), PATIENCE, false).len(), 4, "it was late as well");
+    }
+
+    #[test]
+    fn a_completion_begins_anew() {
+        let mut common = after(&[0, 1], 5);
+        assert!(common.completed(PATIENCE, false, at(130)).is_empty());
+        common.failed(2, 5, at(131), || 2);
+        assert!(!common.is_ours());
+        assert!(common.completed(PATIENCE, false, at(140)).is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_can_be_forgotten() {
+        let mut common = after(&(0..3000).collect::<Vec<_>>(), 3000);
+        assert_eq!(common.failed.len(), MOST_KEPT);
+        assert!(!common.is_ours(), "a third of the active peers");
+        common.forget(7);
+        assert_eq!(common.failed.len(), MOST_KEPT - 1);
+    }
+}
