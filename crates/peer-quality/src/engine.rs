@@ -3,12 +3,13 @@
 //! It owns the peer table and applies what the other folders compute. It reads no clock and draws no randomness: time is an argument of every call,
 //! the seed one of [`Engine::new`], and the same calls give the same answers on every platform.
 
+mod blame;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::Hash;
 
-use crate::audit::{CommonMode, Proof, Standing};
-use crate::estimate::downlink::TimedOut;
+use crate::audit::{CommonMode, Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
@@ -192,9 +193,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
-        if let Fact::Ended(delivery) = &fact {
-            self.blame(slot, delivery, now);
-        }
+        let is_ours = matches!(&fact, Fact::Ended(delivery) if self.blame(slot, delivery, now));
         let decisions = self.decisions;
         let prior = self.prior_for(fact, slot);
         let peer = self.peers.value_mut(slot);
@@ -202,7 +201,16 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let in_flight = peer.pending.len();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
-            Fact::Ended(delivery) => peer.ended(&delivery, &prior, now, decisions),
+            Fact::Ended(delivery) if is_ours => {
+                peer.ended(&Delivery { end: End::Cancelled, ..delivery }, &prior, now, decisions)
+            }
+            Fact::Ended(delivery) => {
+                peer.ended(&delivery, &prior, now, decisions);
+                // A request that took its time to fail was pause enough, if most fail.
+                if delivery.end == End::Failed(Fault::Timeout) && self.common.is_ours() {
+                    peer.cooling = Cooling::default();
+                }
+            }
             Fact::Connected => peer.linked(true),
             Fact::Disconnected => peer.linked(false),
             Fact::RoundTrip(reading) => peer.round_trip(&reading, now),
@@ -227,42 +235,6 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
             _ => {}
         }
-    }
-
-    /// Whose doing an end is, before it is learned from (AUD-7).
-    fn blame(&mut self, slot: Slot, delivery: &Delivery, now: Time) {
-        let peer = self.peers.value(slot);
-        match delivery.end {
-            End::Completed => {
-                self.downlink.completed(delivery.elapsed);
-                let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery), now);
-                for (slot, before) in put_back {
-                    self.discharge(slot, &before);
-                }
-            }
-            End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) | End::Interrupted => {
-                self.common.failed(slot, self.in_flight.peers, now, || peer.uncharged());
-                if delivery.end == End::Failed(Fault::Timeout) && self.common.is_ours() {
-                    let late = TimedOut {
-                        bytes: delivery.bytes,
-                        size: self.request,
-                        elapsed: delivery.elapsed,
-                        in_flight: self.in_flight.requests,
-                    };
-                    self.downlink.timed_out(&late, now);
-                }
-            }
-            End::Failed(Fault::Verification) => self.common.forget(slot),
-            End::Failed(Fault::Unavailable) | End::Cancelled => {}
-        }
-    }
-
-    fn discharge(&mut self, slot: Slot, before: &Uncharged) {
-        let peer = self.peers.value_mut(slot);
-        let voted = (peer.path, peer.vote());
-        peer.discharge(before);
-        let vote = (peer.path, peer.vote());
-        self.population.revote(voted, vote);
     }
 
     /// What learning from a fact needs to know of the population: without the wire no more than the concurrency.

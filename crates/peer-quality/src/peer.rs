@@ -65,6 +65,7 @@ pub(crate) struct Uncharged {
     reliability: Reliability,
     cooling: Cooling,
     last_failure: Option<Time>,
+    saturation: Option<Saturation>,
     retention: Option<Retention>,
 }
 
@@ -76,6 +77,7 @@ impl Peer {
             reliability: self.reliability,
             cooling: self.cooling,
             last_failure: self.last_failure,
+            saturation: self.saturation,
             retention: self.wire.as_ref().map(|wire| wire.retention),
         }
     }
@@ -86,6 +88,7 @@ impl Peer {
         self.reliability = before.reliability;
         self.cooling = before.cooling;
         self.last_failure = before.last_failure;
+        self.saturation = before.saturation;
         if let (Some(wire), Some(retention)) = (&mut self.wire, before.retention) {
             wire.retention = retention;
         }

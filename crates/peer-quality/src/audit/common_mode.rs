@@ -3,6 +3,7 @@
 //! A failure is charged at once, so that work moves on, and what it is charged to is kept as it was before. When something completes
 //! again, that decides: if most of the active peers had failed in between, their records are put back; if not, the charges stand. Nothing is put back either where a
 //! request that was on its way all the while came on time: then our link was working, and they failed together for a reason of their own.
+//! Requests that were under way then may still fail later, and charge nobody.
 
 use alloc::vec::Vec;
 
@@ -25,11 +26,13 @@ pub struct CommonMode<P, R> {
     /// Most peers active at once since the first failure.
     active: u32,
     since: Time,
+    /// When it was ours last: until then.
+    ours_until: Option<Time>,
 }
 
 impl<P, R> Default for CommonMode<P, R> {
     fn default() -> Self {
-        CommonMode { failed: Vec::new(), failures: 0, active: 0, since: Time::default() }
+        CommonMode { failed: Vec::new(), failures: 0, active: 0, since: Time::default(), ours_until: None }
     }
 }
 
@@ -62,8 +65,14 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         }
         let under_way_all_the_while = now.since(self.since) <= elapsed;
         let ours = self.is_ours() && !(on_time && under_way_all_the_while);
-        let CommonMode { failed, .. } = core::mem::take(self);
+        let ours_until = if ours { Some(now) } else { self.ours_until };
+        let CommonMode { failed, .. } = core::mem::replace(self, CommonMode { ours_until, ..CommonMode::default() });
         if ours { failed } else { Vec::new() }
+    }
+
+    /// Whether a request that failed after `elapsed` was under way while the fault was ours.
+    pub fn excuses(&self, elapsed: Span, now: Time) -> bool {
+        self.ours_until.is_some_and(|until| now.since(until) < elapsed)
     }
 
     /// What `peer` did stands on its own, or it is gone: nothing is put back.
@@ -123,6 +132,16 @@ mod tests {
         common.failed(2, 5, at(131), || 2);
         assert!(!common.is_ours());
         assert!(common.completed(PATIENCE, false, at(140)).is_empty());
+    }
+
+    #[test]
+    fn what_was_under_way_is_excused_later_and_what_was_sent_afterwards_is_not() {
+        let mut common = after(&[0, 1, 2], 5);
+        assert!(!common.excuses(PATIENCE, at(130)), "not decided yet");
+        common.completed(Span::from_secs(1), true, at(130));
+        assert!(common.excuses(PATIENCE, at(159)) && !common.excuses(PATIENCE, at(160)));
+        assert!(common.completed(Span::from_secs(1), true, at(140)).is_empty());
+        assert!(common.excuses(PATIENCE, at(159)), "completions change nothing in it");
     }
 
     #[test]
