@@ -4,7 +4,10 @@ mod common;
 
 use common::{downloads, group, one_fetch, watched, world};
 use peer_quality::measure::{End, Fault};
-use peerq_lab::model::{Change, Client, History, Loss, Outage, PeerGroup, Range, Serve, SharedLink, Workload, World};
+use peer_quality::units::Span;
+use peerq_lab::model::{
+    Behaviour, Change, Client, History, Loss, Outage, PeerGroup, Range, Serve, SharedLink, Workload, World,
+};
 
 const MIB: u64 = 1 << 20;
 
@@ -175,4 +178,14 @@ fn a_history_is_told_before_the_run_starts() {
     assert!(told.iter().all(|(peer, elapsed)| *peer == 0 && (elapsed - (0.05 + 1.048576e6 / 5e7)).abs() < 1e-5));
     assert_eq!((ledger.ends().count(), result.requests[0].start_s), (104, 0.0));
     assert!(ledger.start.as_micros() >= 7_000_000);
+}
+
+#[test]
+fn a_peer_that_stalls_did_so_before() {
+    let history = Some(History { samples: 400, bytes: MIB, rate: None });
+    let behaviour = Behaviour::Stalls { share: 0.1, for_s: 49.5 };
+    let peer = PeerGroup { history, behaviour, ..group("spiky", 1, 2e6, 50.0) };
+    let (_, ledger) = watched(&world(vec![peer, group("new", 1, 1e7, 50.0)]), &downloads(1, 1, MIB, 1), 1);
+    let stalled = ledger.ends().take(400).filter(|(_, _, one)| one.elapsed > Span::from_secs(49)).count();
+    assert!((20..=60).contains(&stalled), "a tenth of 400, within three standard deviations: {stalled}");
 }

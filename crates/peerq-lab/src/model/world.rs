@@ -166,7 +166,7 @@ pub struct Serve {
     pub cold_share: f64,
 }
 
-/// Deliveries that policies are told before the run.
+/// Deliveries that policies are told before the run. A peer that [stalls](Behaviour::Stalls) did so in them too; nothing else that a behaviour does shows.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct History {

@@ -20,6 +20,7 @@ use peer_quality::units::Time;
 use self::job::{Job, Jobs, Work};
 use super::check::{Impossible, check_workload};
 use super::draw::{Draw, draw};
+use super::luck::PeerLuck;
 use super::network::{Done, How, Network, is_stale};
 use super::observe::Observer;
 use super::queue::{Event, Micros, micros, seconds};
@@ -65,7 +66,7 @@ fn with_run<P: Policy + ?Sized, T>(
 ) -> Result<T, Impossible> {
     check_workload(workload)?;
     let draw = draw(world, seed)?;
-    let past = history::past(&draw);
+    let past = history::past(&draw, |peer| PeerLuck::new(seed, &world.peers[peer.group].name, peer.place));
     let origin = past.last().map_or(0, |told| micros(libm::ceil(seconds(told.at)) + 1.0));
     let work = Work::of(workload);
     let jobs = work.jobs(workload, seed, origin);
