@@ -22,6 +22,9 @@ const LED_LATELY: u64 = 64;
 /// A stretch of busy time counts as this many ends: it has at least as many.
 const STRETCH_ENDS: u8 = 4;
 
+/// A total rate further than this factor beyond what its requests take one by one is out of date. Lower takes slow start for it, higher follows a peer that turned slow later.
+const STALE_CAPACITY: f32 = 2.0;
+
 /// One peer's record.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
@@ -281,7 +284,14 @@ impl Peer {
     /// What its requests achieve together, where the host says how many there are.
     fn capacity(&self) -> Option<Capacity> {
         let saturation = self.saturation.as_ref().filter(|saturation| saturation.is_confirmed())?;
-        Some(Capacity { total: saturation.best_rate()?, single: saturation.single_rate() })
+        // Totals are learned more slowly than what one request takes: together they move no more than so many times one of them (B2).
+        let together = f32::from(saturation.best_level()?) * STALE_CAPACITY;
+        let most = self.delivered.slowness().map_or(f32::INFINITY, |one| together * one.bytes_per_sec() as f32);
+        Some(Capacity {
+            total: saturation.best_rate()?.min(most),
+            single: saturation.single_rate().map(|single| single.min(most)),
+            late: self.delivered.late_factor() as f32,
+        })
     }
 
     /// Its vote in the population: a function of its record, so that what was added can be taken away again.

@@ -105,6 +105,11 @@ impl Delivered {
         self.body.value().map(Slowness::from_secs_per_byte)
     }
 
+    /// What deliveries that take several times as long cost in the mean: a factor, at least 1.
+    pub fn late_factor(&self) -> f64 {
+        self.lateness.mean_factor()
+    }
+
     /// Relative spread of the body's rate: 0 without samples, 0.1 is steady, 1 and more swings widely.
     pub fn volatility(&self) -> f64 {
         if self.body.value().is_some() { self.body.spread_ln() } else { 0.0 }

@@ -3,12 +3,14 @@
 //! The one idea: an estimate that adapts quickly forgets a stall before the next one comes, and an average that remembers it is no longer what a delivery usually
 //! takes. So the rare and long ones are counted apart, slowly: their share and their usual length make the mean and the tail dearer.
 
-/// A delivery is late when it takes e^1.4 ≈ 4 times as long as usual. Lower counts ordinary noise, higher misses stalls that matter. Unmeasured heuristic.
-const LATE_LN: f32 = 1.4;
-/// The memory, in deliveries: long enough to hold several of what happens to one in ten. Unmeasured heuristic.
-const MEMORY: f32 = 32.0;
-/// A share below this is forgiven: one late delivery among the last 32 is an accident.
-const FORGIVEN: f32 = 0.04;
+/// A delivery is late when it takes e^2.5 ≈ 12 times as long as usual. Lower counts the first one over a cold connection, or one beside three others, which takes four
+/// times as long and more (A3); higher misses stalls that matter. Unmeasured heuristic.
+const LATE_LN: f32 = 2.5;
+/// The memory, in deliveries: long enough that one in ten is never forgotten over a lucky run, short enough that a peer which mended is believed again within a
+/// few hundred. Unmeasured heuristic.
+const MEMORY: f32 = 100.0;
+/// A share below this is forgiven: three late deliveries among the last hundred are accidents.
+const FORGIVEN: f32 = 0.03;
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,7 +61,7 @@ mod tests {
         // A tenth of a hundredfold: the mean is eleven times the usual.
         assert!((4.0..14.0).contains(&lateness.mean_factor()), "{}", lateness.mean_factor());
         assert!((80.0..120.0).contains(&lateness.tail_factor()));
-        (0..100).for_each(|_| lateness.observe(0.0));
+        (0..300).for_each(|_| lateness.observe(0.0));
         assert_eq!(lateness.mean_factor(), 1.0);
     }
 

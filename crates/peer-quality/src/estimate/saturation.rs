@@ -84,6 +84,12 @@ impl Saturation {
         self.levels.iter().filter(|level| level.weight >= KNOWN).map(|level| level.rate).reduce(f32::max)
     }
 
+    /// The concurrency that achieved the best total rate.
+    pub fn best_level(&self) -> Option<u16> {
+        let known = self.levels.iter().zip(LEVELS).filter(|(level, _)| level.weight >= KNOWN);
+        known.max_by(|(a, _), (b, _)| a.rate.total_cmp(&b.rate)).map(|(_, level)| level)
+    }
+
     /// Whether anything was learned for this peer itself.
     pub fn is_learned(&self) -> bool {
         self.settled

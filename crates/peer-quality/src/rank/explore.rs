@@ -3,7 +3,7 @@
 //! Nobody unproven is optimistic; instead a bounded share of decisions tries an admissible peer that was left out. A trial carries one request and never takes part in
 //! the end of a request. What a trial of a slow peer costs decides how rarely it is tried: all trials of measured peers together cost a fixed share of the time,
 //! and a peer a hundred times slower waits a hundred times longer. Only a peer that was better before is tried again soon, then ever later; and one that was
-//! surprisingly fast is tried once more at once.
+//! surprisingly fast is tried once more at once; where some deliveries take many times as long as the rest, neither means much.
 
 use crate::rank::quote::{Class, Quote};
 
@@ -54,7 +54,9 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
             return Some(*cold);
         }
     }
-    if let Some(promising) = open.clone().filter(|quote| quote.is_promising).min_by_key(|quote| quote.key()) {
+    if let Some(promising) =
+        open.clone().filter(|quote| quote.is_promising && !quote.is_fitful).min_by_key(|quote| quote.key())
+    {
         return Some(*promising);
     }
     if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
@@ -66,7 +68,7 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
         let turns = (quote.usual_s / schedule.best_s.max(1e-6) / SHARE).clamp(PERIOD_PROVEN as f32, MAX_TURNS);
         let by_cost = (turns * count as f32) as u64;
         let comeback = PERIOD_PROVEN.checked_shl(u32::from(quote.trials_since_change) / 2).unwrap_or(u64::MAX);
-        waited(quote) >= by_cost.min(comeback)
+        waited(quote) >= if quote.is_fitful { by_cost } else { by_cost.min(comeback) }
     };
     open.filter(overdue).min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied()
 }
@@ -113,6 +115,7 @@ mod tests {
             last_tried: 0,
             trials_since_change: u8::MAX,
             is_promising: false,
+            is_fitful: false,
             may_be_tried: true,
             salt: 0,
         };

@@ -217,6 +217,7 @@ mod tests {
                 last_tried: 1,
                 trials_since_change: u8::MAX,
                 is_promising: false,
+                is_fitful: false,
                 may_be_tried: true,
                 salt: 0,
             })
