@@ -12,8 +12,9 @@ use crate::estimate::downlink::TimedOut;
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
-use crate::measure::{DISPATCH_TTL, Delivery, End, Fault};
-use crate::peer::Peer;
+use crate::measure::{Delivery, End, Fault};
+use crate::peer::card::{Coverage, Kind};
+use crate::peer::roster::Roster;
 use crate::rank::decide::decide;
 use crate::rank::plan::{self, Advice, Pick, Work};
 use crate::rank::quote::Quote;
@@ -74,7 +75,7 @@ pub struct View {
 #[derive(Clone, Debug)]
 pub struct Engine<K> {
     seed: Seed,
-    peers: Table<K, Peer>,
+    peers: Roster<K>,
     proofs: Table<K, Proof>,
     population: Population,
     downlink: Downlink,
@@ -92,7 +93,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     pub fn new(capacity: usize, seed: Seed) -> Self {
         Engine {
             seed,
-            peers: Table::new(capacity, seed),
+            peers: Roster::new(capacity, seed),
             proofs: Table::new(capacity, seed),
             population: Population::default(),
             downlink: Downlink::default(),
@@ -119,6 +120,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.peers.find(peer)
     }
 
+    /// Whether a handle is this peer's: spares the look-up to a host that guesses well. Any handle may be asked about.
+    pub fn holds(&self, slot: Slot, peer: &K) -> bool {
+        self.peers.holds(slot, peer)
+    }
+
     /// The identity behind a handle.
     pub fn key(&self, slot: Slot) -> K {
         self.peers.key(slot)
@@ -142,7 +148,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending.len())));
+        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending())));
         if let Some((path, vote, in_flight)) = left {
             self.population.revote((path, vote), (Path::Unknown, Vote::default()));
             self.in_flight -= in_flight;
@@ -150,13 +156,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         if let Admission::Fresh(slot) = admission {
             // A draw from the seed alone would repeat for a returning identity; the order of arrivals is part of the host's facts.
             let salt = (self.seed.mix(slot.index() as u64) >> 32) as u32;
-            let proof = match self.proofs.is_empty() {
-                true => Proof::default(),
-                false => self.proofs.find(&peer).map(|at| *self.proofs.value(at)).unwrap_or_default(),
-            };
-            let fresh = self.peers.value_mut(slot);
-            fresh.salt = salt;
-            fresh.proof = proof;
+            self.peers.card_mut(slot).salt = salt;
+            if let Some(at) = self.proofs.find(&peer) {
+                self.peers.value_mut(slot).proof = *self.proofs.value(at);
+            }
         }
         admission
     }
@@ -166,7 +169,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.proofs.remove(peer);
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
-        self.in_flight -= gone.pending.len();
+        self.in_flight -= gone.pending();
         self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
         self.peers.remove(peer)
     }
@@ -191,9 +194,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
         let decisions = self.decisions;
         let prior = self.prior_for(fact, slot);
+        let reserved = self.peers.card(slot).reserved;
         let peer = self.peers.value_mut(slot);
         let before = (peer.path, peer.vote());
-        let in_flight = peer.pending.len();
+        let in_flight = peer.pending();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
             Fact::Ended(delivery) => {
@@ -217,7 +221,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                     _ => false,
                 };
                 let end = if ours { End::Cancelled } else { delivery.end };
-                peer.ended(&Delivery { end, ..delivery }, &prior, now, decisions);
+                peer.ended(&Delivery { end, ..delivery }, &prior, now, decisions, reserved);
             }
             Fact::Connected => peer.linked(true),
             Fact::Disconnected => peer.linked(false),
@@ -236,7 +240,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             }
         }
         let peer = self.peers.value_mut(slot);
-        self.in_flight = self.in_flight - in_flight + peer.pending.len();
+        self.in_flight = self.in_flight - in_flight + peer.pending();
         match fact {
             Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
@@ -259,7 +263,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     fn settle(&mut self, slot: Slot, before: Standing) {
         let key = self.peers.key(slot);
         let peer = self.peers.value(slot);
-        let (tier, proof) = (peer.tier(), peer.proof);
+        let (tier, proof) = (peer.tier(self.peers.card(slot).reserved), peer.proof);
         self.peers.touch(slot, tier);
         if !proof.is_empty()
             && let Some(at) = self.proofs.admit(key).slot()
@@ -279,8 +283,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Sets how many requests decisions have promised to a peer without confirmation so far.
     pub fn reserve(&mut self, slot: Slot, requests: u32) {
-        self.peers.value_mut(slot).reserved = requests;
-        let tier = self.peers.value(slot).tier();
+        self.peers.card_mut(slot).reserved = requests;
+        let tier = self.peers.value(slot).tier(requests);
         self.peers.touch(slot, tier);
     }
 
@@ -295,11 +299,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.quotes = quotes;
         self.request = work.range;
         for pick in &*into {
-            let taken = self.peers.value_mut(pick.slot);
+            let taken = self.peers.card_mut(pick.slot);
             taken.last_tried = self.decisions;
             taken.scope = work.scope;
             if !pick.exploratory && Some(pick) == into.first() {
-                taken.led = self.decisions;
+                self.peers.unquoted_mut(pick.slot).led = self.decisions;
             }
         }
     }
@@ -317,18 +321,25 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     fn quote_all(&mut self, work: &Work, candidates: &[Slot], now: Time, into: &mut Vec<Quote>) {
         into.clear();
         into.reserve(candidates.len());
-        let priors = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| self.population.prior(path));
+        let kinds = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| Kind::new(self.population.prior(path)));
         // Equals are drawn anew for every content, the same way for every decision about it.
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
         let draw = (self.seed.mix(!work.scope) >> 32) as u32;
         for &slot in candidates {
-            let peer = self.peers.value_mut(slot);
-            let prior = &priors[peer.path as usize];
-            let in_flight = peer.pending.len();
-            let terms = peer.terms(prior, work.scope, now, self.decisions);
-            self.in_flight -= in_flight - peer.pending.len();
-            let salt = (peer.salt ^ draw).wrapping_mul(0x9E37_79B1);
-            if let Some(quote) = terms.quote(slot, work.range, peer.last_tried, salt) {
+            let card = *self.peers.fresh_card(slot);
+            let kind = &kinds[card.path as usize];
+            let terms = match card.coverage {
+                Coverage::Whole => card.terms(kind, work.scope, now),
+                _ => {
+                    let peer = self.peers.unquoted_mut(slot);
+                    let in_flight = peer.pending();
+                    let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
+                    self.in_flight -= in_flight - peer.pending();
+                    terms
+                }
+            };
+            let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
+            if let Some(quote) = terms.quote(slot, work.range, card.last_tried, salt) {
                 into.push(quote);
             }
         }
@@ -354,9 +365,12 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     fn explain_one(&mut self, slot: Slot, work: &Work, quotes: &[Quote], advice: &[Pick], now: Time) -> Explained<K> {
         let key = self.peers.key(slot);
-        let peer = self.peers.value_mut(slot);
+        let card = *self.peers.fresh_card(slot);
+        let peer = self.peers.unquoted_mut(slot);
         let prior = self.population.prior(peer.path);
-        let terms = peer.terms(&prior, work.scope, now, self.decisions);
+        let mut terms = peer.terms(&card, &Kind::new(prior), work.scope, now, self.decisions);
+        // Cards leave the error bars out.
+        terms.forecast = peer.forecast(&card, &prior, now);
         let rating = peer.rating(&prior, now);
         let rate = |slowness: Slowness| slowness.bytes_per_sec() as f32;
         let ramp_s = terms.forecast.ramp_s(work.range);
@@ -399,14 +413,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// What is known of a peer.
     pub fn view(&self, slot: Slot, now: Time) -> View {
         let peer = self.peers.value(slot);
-        let stale = |at: Time| now.since(at) > DISPATCH_TTL;
-        let pending = if peer.pending.oldest().is_some_and(stale) {
-            let mut pending = peer.pending.clone();
-            pending.expire(now);
-            pending.len()
-        } else {
-            peer.pending.len()
-        };
+        let pending = peer.pending_at(now);
         View {
             first_byte_s: peer.delivered.first_byte_s(),
             slowness: peer.delivered.slowness(),
@@ -415,7 +422,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             samples: u64::from(peer.samples),
             offences: peer.proof.offences(),
             pending,
-            in_flight: pending.saturating_add(peer.reserved),
+            in_flight: pending.saturating_add(self.peers.card(slot).reserved),
             limit: peer.limit(self.population.concurrency(peer.path), now),
             standing: peer.proof.standing(),
             cooling: peer.cooling.is_on(now, self.decisions),
@@ -426,9 +433,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// What a fetch sent to a peer now would take, beside nothing else: what [`decide`](Self::decide) quotes from. Reading it changes no decision; the answer
     /// changes with every fact and, where the wire is seen, by itself.
     pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
-        // Terms cache and expire lazily, so they are computed on a copy.
-        let mut peer = self.peers.value(slot).clone();
-        peer.terms(&self.population.prior(peer.path), 0, now, self.decisions).forecast
+        let peer = self.peers.value(slot);
+        let mut card = *self.peers.card(slot);
+        peer.fill(&mut card);
+        peer.forecast(&card, &self.population.prior(peer.path), now)
     }
 
     /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).
@@ -439,7 +447,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Whether requests were sent to a peer that have not ended.
     pub fn has_pending(&self, slot: Slot) -> bool {
-        !self.peers.value(slot).pending.is_empty()
+        self.peers.value(slot).pending() > 0
     }
 
     /// Requests in flight over all peers, as far as the host reports them.
@@ -454,7 +462,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Whether a decision ever took a peer.
     pub fn was_tried(&self, slot: Slot) -> bool {
-        self.peers.value(slot).last_tried > 0
+        self.peers.card(slot).last_tried > 0
     }
 
     /// What is assumed of an unmeasured peer on `path`.

@@ -39,6 +39,11 @@ impl Cooling {
         self.span - now.since(self.since)
     }
 
+    /// Whether there was no pause since the last success.
+    pub fn is_none(&self) -> bool {
+        self.span == Span::ZERO
+    }
+
     /// Whether the peer is being left alone, `decision` decisions having been made.
     pub fn is_on(&self, now: Time, decision: u64) -> bool {
         let waited_out = now == self.since && decision.saturating_sub(self.since_decision) >= DECISIONS;

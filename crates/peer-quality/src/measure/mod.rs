@@ -11,5 +11,5 @@ pub mod wire;
 pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;
 pub use evidence::{Burst, Kernel, RoundTrip};
-pub use pending::{DISPATCH_TTL, Pending};
-pub use throughput::{Load, Throughput};
+pub use pending::{DISPATCH_TTL, Pending, Settled};
+pub use throughput::{Load, Stretch, Throughput};
