@@ -326,11 +326,14 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
         let draw = (self.seed.mix(!work.scope) >> 32) as u32;
         for &slot in candidates {
-            let card = *self.peers.fresh_card(slot);
+            let card = self.peers.fresh_card(slot);
             let kind = &kinds[card.path as usize];
+            let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
+            let last_tried = card.last_tried;
             let terms = match card.coverage {
                 Coverage::Whole => card.terms(kind, work.scope, now),
                 _ => {
+                    let card = *card;
                     let peer = self.peers.unquoted_mut(slot);
                     let in_flight = peer.pending();
                     let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
@@ -338,8 +341,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                     terms
                 }
             };
-            let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
-            if let Some(quote) = terms.quote(slot, work.range, card.last_tried, salt) {
+            if let Some(quote) = terms.quote(slot, work.range, last_tried, salt) {
                 into.push(quote);
             }
         }
