@@ -18,7 +18,7 @@ use crate::outcome::{OutcomeKind, TransferOutcome};
 use crate::pool_event::{PoolEvent, PoolRemovalReason};
 use crate::registry::{PeerEntry, path_of};
 use crate::request::{Candidate, ContentRequest, Provenance, RangePlanDelta, SelectedPeer, Selection};
-use crate::state::{State, member, work};
+use crate::state::{State, work};
 use crate::tap::{Call, Tap};
 
 /// Ranks the sources of a content and learns from every outcome. Cheap to share: all methods take `&self`.
@@ -70,13 +70,11 @@ impl PeerSelector {
     /// Registers unknown candidates. Reserves what it recommends in place of what the previous selection for this content reserved. Each candidate counts once
     /// however often it is given; banned and saturated peers are left out; with `range_count` of zero nobody is needed.
     pub fn select(&self, req: &ContentRequest, candidates: &[Candidate]) -> Selection {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         let Some(content) = state.content(req.content) else { return Selection::empty() };
         state.release_leases(content, now, |_| true);
-        state.name_candidates(candidates, unix, now);
-        let members = state.slots.iter().map(|&slot| member(&state.records, slot)).collect::<Vec<_>>();
-        state.contents.value_mut(content).give(members.into_iter());
+        state.name_candidates(content, candidates, &self.clock, now);
         let gave = match req.range_count {
             Some(0) => Selection::empty(),
             ranges => state.choose(req, content, ranges, &[], now),
@@ -111,10 +109,10 @@ impl PeerSelector {
     /// Learns from a measured outcome (spec §5.2). An unknown peer is registered first. A [`OutcomeKind::Request`] outcome says nothing about one range
     /// of one peer: it settles none and moves no estimate.
     pub fn record_outcome(&self, outcome: &TransferOutcome) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Outcome(outcome));
-        let Some(slot) = state.admit(outcome.peer_id, Provenance::Manual, unix) else { return };
+        let Some(slot) = state.admit(outcome.peer_id, Provenance::Manual, &self.clock) else { return };
         if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(outcome.content)) {
             state.learn(slot, content, outcome, now);
         }
@@ -122,21 +120,21 @@ impl PeerSelector {
 
     /// Tells that `count` ranges were dispatched to `peer` just now. Hosts that never call this are taken to dispatch what was recommended.
     pub fn on_dispatch(&self, peer: &PeerId, count: u32) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Dispatched { peer, count });
-        let Some(slot) = state.admit(*peer, Provenance::Manual, unix) else { return };
+        let Some(slot) = state.admit(*peer, Provenance::Manual, &self.clock) else { return };
         state.dispatched(slot, count, now);
     }
 
     /// Takes in churn of the connected pool (spec §5.4). Adding a banned peer lifts its ban; a removed peer keeps its record.
     pub fn on_pool_event(&self, event: &PoolEvent) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Pool(event));
         match event {
             PoolEvent::PeerAdded { peer_id, addr } => {
-                let Some(slot) = state.admit(*peer_id, Provenance::Gossip, unix) else { return };
+                let Some(slot) = state.admit(*peer_id, Provenance::Gossip, &self.clock) else { return };
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.connect(*addr);
                 }
@@ -147,7 +145,7 @@ impl PeerSelector {
                 let banned = *reason == PoolRemovalReason::Banned;
                 let known = state.engine.find(peer_id.as_bytes());
                 // Only a ban is worth an entry of its own.
-                let slot = if banned { state.admit(*peer_id, Provenance::Gossip, unix) } else { known };
+                let slot = if banned { state.admit(*peer_id, Provenance::Gossip, &self.clock) } else { known };
                 let Some(slot) = slot else { return };
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.disconnect();
@@ -163,10 +161,10 @@ impl PeerSelector {
 
     /// Notes how a peer is reached (spec §5.4).
     pub fn on_connection_class(&self, peer: &PeerId, class: TraversalKind) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Class { peer, class });
-        let Some(slot) = state.admit(*peer, Provenance::Nat, unix) else { return };
+        let Some(slot) = state.admit(*peer, Provenance::Nat, &self.clock) else { return };
         state.set_class(slot, class, now);
     }
 
@@ -177,11 +175,11 @@ impl PeerSelector {
 
     /// Registers a peer with the evidence it comes with, for feeds other than the DHT and the pool (such as peer exchange).
     pub fn upsert_candidate_from(&self, candidate: &Candidate, provenance: Provenance) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Upsert { candidate, provenance });
         state.engine.begin_request();
-        state.name_candidate(candidate, provenance, unix, now);
+        state.name_candidate(candidate, None, provenance, &self.clock, now);
     }
 
     /// Forgets a peer altogether, what it was promised and what was proven against it included.
@@ -224,7 +222,7 @@ impl PeerSelector {
         let state = self.lock();
         let entries = state.engine.slots().filter_map(|slot| state.entry(slot, now));
         let tried = state.engine.slots().filter(|&slot| state.engine.was_tried(slot)).count();
-        let leases = state.records.iter().flatten().map(|record| record.leases.len()).sum();
+        let leases = state.records.iter().flatten().map(|record| record.leases().len()).sum();
         SelectorSnapshot::of(entries, &state.engine, tried, leases)
     }
 

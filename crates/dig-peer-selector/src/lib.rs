@@ -40,6 +40,7 @@ pub mod config;
 mod content;
 pub mod dial;
 pub mod engine;
+mod hints;
 mod leases;
 pub mod observe;
 mod outcome;

@@ -110,6 +110,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.peers.len()
     }
 
+    /// The most peers that are known at a time.
+    pub fn capacity(&self) -> usize {
+        self.peers.capacity()
+    }
+
     /// Whether no peer is known.
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()

@@ -310,7 +310,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 }
 
 /// Appends, with room for twice as many but never for more than `most`: an array of a bounded table is not half empty when it is full.
-pub(crate) fn push_within<T>(into: &mut Vec<T>, value: T, most: usize) {
+pub fn push_within<T>(into: &mut Vec<T>, value: T, most: usize) {
     if into.len() == into.capacity() {
         into.reserve_exact(into.len().max(4).min(most.saturating_sub(into.len())).max(1));
     }

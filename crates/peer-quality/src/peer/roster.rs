@@ -28,6 +28,10 @@ impl<K: Copy + Eq + Hash> Roster<K> {
         self.table.len()
     }
 
+    pub(crate) fn capacity(&self) -> usize {
+        self.table.capacity()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
