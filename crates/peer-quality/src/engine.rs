@@ -326,13 +326,17 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     fn quote_all(&mut self, work: &Work, candidates: &[Slot], now: Time, into: &mut Vec<Quote>) {
         into.clear();
         into.reserve(candidates.len());
-        let kinds = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| Kind::new(self.population.prior(path)));
+        // Worked out when the first peer of a kind asks.
+        let (mut kinds, unneeded) = ([None; Path::COUNT], Kind::new(Prior::default()));
         // Equals are drawn anew for every content, the same way for every decision about it.
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
         let draw = (self.seed.mix(!work.scope) >> 32) as u32;
         for &slot in candidates {
             let card = self.peers.fresh_card(slot);
-            let kind = &kinds[card.path as usize];
+            let kind = match &mut kinds[card.path as usize] {
+                _ if !card.needs_kind() => &unneeded,
+                kind => &*kind.get_or_insert_with(|| Kind::new(self.population.prior(card.path))),
+            };
             let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
             let last_tried = card.last_tried;
             let terms = match card.coverage {
@@ -377,7 +381,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let prior = self.population.prior(peer.path);
         let mut terms = peer.terms(&card, &Kind::new(prior), work.scope, now, self.decisions);
         // Cards leave the error bars out.
-        terms.forecast = peer.forecast(&card, &prior, now);
+        terms.forecast = peer.forecast(&prior, now);
         let rating = peer.rating(&prior, now);
         let rate = |slowness: Slowness| slowness.bytes_per_sec() as f32;
         let ramp_s = terms.forecast.ramp_s(work.range);
@@ -441,9 +445,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// changes with every fact and, where the wire is seen, by itself.
     pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
         let peer = self.peers.value(slot);
-        let mut card = *self.peers.card(slot);
-        peer.fill(&mut card);
-        peer.forecast(&card, &self.population.prior(peer.path), now)
+        peer.forecast(&self.population.prior(peer.path), now)
     }
 
     /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).

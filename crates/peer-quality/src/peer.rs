@@ -11,7 +11,7 @@ use crate::estimate::population::{Prior, Vote};
 use crate::estimate::predicted::Deviation;
 use crate::estimate::{Connection, Delivered, Forecast, Path, Rating, Reliability, Saturation, Verdict, Wire};
 use crate::measure::{Burst, DISPATCH_TTL, Delivery, End, Fault, Kernel, RoundTrip, Sample};
-use crate::peer::card::{Card, Coverage, Kind, Times};
+use crate::peer::card::{Card, Coverage, Kind, Times, with_ramp};
 use crate::peer::flow::{Ending, Flow};
 use crate::rank::quote::{Capacity, Terms};
 use crate::table::Tier;
@@ -48,6 +48,8 @@ pub(crate) struct Peer {
     /// The concurrency that its vote in the population stands for; 0 is none.
     voted: u16,
     saturation: Option<Saturation>,
+    /// Its record of deliveries has changed since its card was written.
+    delivered_anew: bool,
     /// What the wire says; nothing for hosts that do not see it.
     wire: Option<Box<Wire>>,
 }
@@ -194,6 +196,7 @@ impl Peer {
         let sent = settled.map(|settled| settled.at);
         self.tell_wire(delivery, verdict_of(delivery.end), sent, prior, now);
         if let Some(sample) = Sample::of(delivery) {
+            self.delivered_anew = true;
             if self.wire.as_mut().is_some_and(|wire| wire.completed(now)) {
                 self.delivered.doubt();
             }
@@ -216,6 +219,7 @@ impl Peer {
                 Some(_) => {}
             }
         } else if let Some(at_least) = Sample::censored(delivery) {
+            self.delivered_anew = true;
             self.delivered.observe_censored(at_least);
         }
         if let (Some(stretch), Some(saturation)) = (stretch, &mut self.saturation) {
@@ -273,39 +277,43 @@ impl Peer {
     }
 
     /// Writes down for quotes what does not change until the next fact.
-    pub(crate) fn fill(&self, card: &mut Card) {
-        // A guess moves with the population; only what rests on the peer alone can be kept.
-        let forecast = self.delivered.is_measured().then(|| self.delivered.forecast(&Prior::default()));
-        let is_confirmed = self.saturation.as_ref().is_some_and(Saturation::is_confirmed);
-        let connection = || self.flow.as_ref().map_or(Connection::Cold, |flow| flow.idleness.standing());
-        let is_timeless = self.pending() == 0
-            && self.flow.as_ref().is_none_or(|flow| flow.refusals.is_empty())
+    pub(crate) fn fill(&mut self, card: &mut Card) {
+        if self.delivered_anew {
+            self.delivered_anew = false;
+            // A guess moves with the population; only what rests on the peer alone can be kept.
+            let is_measured = self.delivered.is_measured();
+            card.times = is_measured.then(|| Times::of(&self.delivered.forecast(&Prior::default())));
+        }
+        let is_timeless = self.flow.as_ref().is_none_or(|flow| flow.pending.is_empty() && flow.refusals.is_empty())
             && self.cooling.is_none()
             && self.wire.is_none()
-            && (forecast.is_some() || self.delivered.first_byte_s().is_none());
+            && (card.times.is_some() || self.delivered.first_byte_s().is_none());
         let standing = self.proof.standing();
-        *card = Card {
-            path: self.path,
-            coverage: if is_timeless && standing != Standing::Condemned { Coverage::Whole } else { Coverage::Partial },
-            times: forecast.map(|forecast| Times::of(&forecast)),
-            reliability: self.reliability.cautious() as f32,
-            limit: self.saturation.as_ref().map_or(0, |saturation| saturation.limit() as u8),
-            trials_since_change: self.ends_since_change.wrapping_sub(1),
-            standing,
-            is_failing: self.reliability.consecutive_failures() > 1,
-            is_promising: self.delivered.is_faster_than_known(),
-            capacity: self.capacity(),
-            connection: is_confirmed.then(connection),
-            ..*card
-        };
+        card.path = self.path;
+        card.coverage =
+            if is_timeless && standing != Standing::Condemned { Coverage::Whole } else { Coverage::Partial };
+        card.reliability = self.reliability.cautious() as f32;
+        card.limit = self.saturation.as_ref().map_or(0, |saturation| saturation.limit() as u8);
+        card.trials_since_change = self.ends_since_change.wrapping_sub(1);
+        card.standing = standing;
+        card.is_failing = self.reliability.consecutive_failures() > 1;
+        card.is_promising = self.delivered.is_faster_than_known();
+        card.capacity = self.capacity();
+        card.connection = self.connection();
     }
 
-    /// What to expect of it, with error bars; `card` is its card, fresh.
-    pub(crate) fn forecast(&self, card: &Card, prior: &Prior, now: Time) -> Forecast {
+    /// How its connection stands, where the host reports what it dispatches.
+    fn connection(&self) -> Option<Connection> {
+        let is_confirmed = self.saturation.as_ref().is_some_and(Saturation::is_confirmed);
+        is_confirmed.then(|| self.flow.as_ref().map_or(Connection::Cold, |flow| flow.idleness.standing()))
+    }
+
+    /// What to expect of it, with error bars.
+    pub(crate) fn forecast(&self, prior: &Prior, now: Time) -> Forecast {
         match &self.wire {
             // What the wire says fades with time, so it is never kept.
             Some(wire) => wire.forecast(&self.delivered, prior, now),
-            None => card.with_ramp(self.delivered.forecast(prior), now),
+            None => with_ramp(self.delivered.forecast(prior), self.connection(), now),
         }
     }
 
@@ -313,7 +321,7 @@ impl Peer {
     pub(crate) fn terms(&mut self, card: &Card, kind: &Kind, scope: u64, now: Time, decision: u64) -> Terms {
         let mut terms = card.terms(kind, scope, now);
         if self.wire.is_some() || (card.times.is_none() && self.delivered.first_byte_s().is_some()) {
-            terms.forecast = self.forecast(card, &kind.prior, now);
+            terms.forecast = self.forecast(&kind.prior, now);
         }
         terms.ceiling = self.ceiling(now);
         terms.limit = terms.limit.min(terms.ceiling.unwrap_or(u32::MAX));

@@ -13,8 +13,6 @@ use crate::estimate::trust::{Noise, Spread};
 use crate::facts::Path;
 use crate::units::Slowness;
 
-const PATHS: [Path; 3] = [Path::Direct, Path::Relayed, Path::Unknown];
-
 /// Assumed of the first peer ever: 100 ms, the median RTT of internet pairs (RIPE Atlas, p50 94.5 ms).
 const FIRST_BYTE_S: f64 = 0.1;
 /// Assumed of the first peer ever: 1.25 MB/s, the 10 Mb/s floor of the network profiles. Only relative rates matter once anyone was measured.
@@ -116,7 +114,7 @@ struct Class {
 /// Running averages over the peers of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Population {
-    classes: [Class; PATHS.len()],
+    classes: [Class; Path::COUNT],
     rates: Spread,
     noise: Noise,
 }

@@ -124,21 +124,17 @@ impl Default for Card {
 }
 
 impl Card {
-    /// The forecast over a connection as warm as it is at `now`.
+    /// Whether its terms depend on what is assumed of its kind.
     #[inline]
-    pub(crate) fn with_ramp(&self, mut forecast: Forecast, now: Time) -> Forecast {
-        if let Some(connection) = &self.connection {
-            let warmth = connection.warmth(Some(forecast.first_byte_s.into()), now);
-            forecast.ramp = Ramp::new(forecast.first_byte_s.into(), forecast.first_byte_tail_s.into(), warmth);
-        }
-        forecast
+    pub(crate) fn needs_kind(&self) -> bool {
+        self.coverage != Coverage::Whole || self.times.is_none() || self.limit == 0
     }
 
     /// The terms of a quote for work of this `scope`, as far as the card [covers](Coverage) them.
     #[inline]
     pub(crate) fn terms(&self, kind: &Kind, scope: u64, now: Time) -> Terms {
         Terms {
-            forecast: self.with_ramp(self.times.map_or(kind.forecast, |times| times.forecast()), now),
+            forecast: with_ramp(self.times.map_or(kind.forecast, |times| times.forecast()), self.connection, now),
             reliability: self.reliability,
             in_flight: self.reserved,
             limit: if self.limit == 0 { kind.prior.concurrency } else { self.limit.into() },
@@ -154,6 +150,15 @@ impl Card {
             capacity: self.capacity,
         }
     }
+}
+
+/// The forecast over a connection as warm as it is at `now`.
+#[inline]
+pub(crate) fn with_ramp(forecast: Forecast, connection: Option<Connection>, now: Time) -> Forecast {
+    let Some(connection) = connection else { return forecast };
+    let first_byte_s = forecast.first_byte_s.into();
+    let ramp = Ramp::new(first_byte_s, forecast.first_byte_tail_s.into(), connection.warmth(Some(first_byte_s), now));
+    Forecast { ramp, ..forecast }
 }
 
 #[cfg(test)]

@@ -110,8 +110,7 @@ struct Order<'a, F> {
 impl<'a, F: Fn(&Quote) -> bool> Order<'a, F> {
     /// An order of those of `quotes` that `belong` to it, all of which are to be pushed; at first for its first `most`.
     fn new(quotes: &'a [Quote], most: usize, belongs: F) -> Self {
-        let kept = Vec::with_capacity(most.saturating_mul(2).min(quotes.len()));
-        Order { quotes, belongs, len: 0, most, bound: u64::MAX, kept, sorted: Vec::new() }
+        Order { quotes, belongs, len: 0, most, bound: u64::MAX, kept: Vec::new(), sorted: Vec::new() }
     }
 
     #[inline]
@@ -124,16 +123,21 @@ impl<'a, F: Fn(&Quote) -> bool> Order<'a, F> {
     fn keep(&mut self, quote: &'a Quote) {
         let key = quote.key();
         if key <= self.bound {
-            if self.kept.len() == self.most.saturating_mul(2) {
-                self.shorten();
+            if self.kept.len() == self.kept.capacity() {
+                self.make_room();
             }
             self.kept.push((key, quote));
         }
     }
 
-    /// Drops who is not among the first.
+    /// Drops who is not among the first, once there are twice as many.
     #[cold]
-    fn shorten(&mut self) {
+    fn make_room(&mut self) {
+        let twice = self.most.saturating_mul(2).min(self.quotes.len());
+        if self.kept.len() < twice {
+            self.kept.reserve_exact(twice - self.kept.len());
+            return;
+        }
         self.kept.select_nth_unstable_by_key(self.most, place);
         self.kept.truncate(self.most);
         self.bound = self.kept.iter().map(|(key, _)| *key).max().unwrap_or(u64::MAX);
