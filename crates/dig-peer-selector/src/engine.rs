@@ -72,7 +72,7 @@ impl PeerSelector {
     pub fn select(&self, req: &ContentRequest, candidates: &[Candidate]) -> Selection {
         let now = self.clock.moment();
         let mut state = self.lock();
-        let Some(content) = state.content(req.content) else { return Selection::empty() };
+        let Some(content) = state.content(&req.content) else { return Selection::empty() };
         state.release_leases(content, now, |_| true);
         state.name_candidates(content, candidates, &self.clock, now);
         let gave = match req.range_count {
@@ -90,7 +90,7 @@ impl PeerSelector {
     pub fn rebalance(&self, req: &ContentRequest, active: &[PeerId], need: &RangePlanDelta) -> Selection {
         let now = self.clock.moment();
         let mut state = self.lock();
-        let Some(content) = state.content(req.content) else { return Selection::empty() };
+        let Some(content) = state.content(&req.content) else { return Selection::empty() };
         let busy: Vec<Slot> = active.iter().filter_map(|peer| state.engine.find(peer.as_bytes())).collect();
         // Whoever is failing delivers nothing of what it was promised.
         let engine = &state.engine;
@@ -112,8 +112,8 @@ impl PeerSelector {
         let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Outcome(outcome));
-        let Some(slot) = state.admit(outcome.peer_id, Provenance::Manual, &self.clock) else { return };
-        if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(outcome.content)) {
+        let Some(slot) = state.admit(&outcome.peer_id, Provenance::Manual, &self.clock) else { return };
+        if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(&outcome.content)) {
             state.learn(slot, content, outcome, now);
         }
     }
@@ -123,7 +123,7 @@ impl PeerSelector {
         let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Dispatched { peer, count });
-        let Some(slot) = state.admit(*peer, Provenance::Manual, &self.clock) else { return };
+        let Some(slot) = state.admit(peer, Provenance::Manual, &self.clock) else { return };
         state.dispatched(slot, count, now);
     }
 
@@ -134,7 +134,7 @@ impl PeerSelector {
         self.show(&state, now, &Call::Pool(event));
         match event {
             PoolEvent::PeerAdded { peer_id, addr } => {
-                let Some(slot) = state.admit(*peer_id, Provenance::Gossip, &self.clock) else { return };
+                let Some(slot) = state.admit(peer_id, Provenance::Gossip, &self.clock) else { return };
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.connect(*addr);
                 }
@@ -145,7 +145,7 @@ impl PeerSelector {
                 let banned = *reason == PoolRemovalReason::Banned;
                 let known = state.engine.find(peer_id.as_bytes());
                 // Only a ban is worth an entry of its own.
-                let slot = if banned { state.admit(*peer_id, Provenance::Gossip, &self.clock) } else { known };
+                let slot = if banned { state.admit(peer_id, Provenance::Gossip, &self.clock) } else { known };
                 let Some(slot) = slot else { return };
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.disconnect();
@@ -164,7 +164,7 @@ impl PeerSelector {
         let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Class { peer, class });
-        let Some(slot) = state.admit(*peer, Provenance::Nat, &self.clock) else { return };
+        let Some(slot) = state.admit(peer, Provenance::Nat, &self.clock) else { return };
         state.set_class(slot, class, now);
     }
 

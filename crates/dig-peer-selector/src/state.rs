@@ -50,12 +50,12 @@ impl State {
     }
 
     /// The slot of a content, registered if need be. Nothing pins a content, so there is always room; were there none, nobody would be chosen for it.
-    pub(crate) fn content(&mut self, id: ContentId) -> Option<Slot> {
+    pub(crate) fn content(&mut self, id: &ContentId) -> Option<Slot> {
         // Contents come and go here alone, so the latest is there and the most recently used.
-        if let Some(slot) = self.latest.filter(|&slot| self.contents.holds(slot, &id)) {
+        if let Some(slot) = self.latest.filter(|&slot| self.contents.holds(slot, id)) {
             return Some(slot);
         }
-        let admission = self.contents.admit(id);
+        let admission = self.contents.admit(*id);
         let slot = admission.slot()?;
         if let Admission::Fresh(_) = admission {
             self.tenancies += 1;
@@ -73,14 +73,18 @@ impl State {
     }
 
     /// The slot of a peer, registered if need be; none while the registry is full of live links.
-    pub(crate) fn admit(&mut self, peer: PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
+    #[inline]
+    pub(crate) fn admit(&mut self, peer: &PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
+        let Some(slot) = self.engine.find(peer.as_bytes()) else { return self.admit_new(peer, provenance, clock) };
+        if let Some(record) = &mut self.records[slot.index()] {
+            record.raise(provenance);
+        }
+        Some(slot)
+    }
+
+    fn admit_new(&mut self, peer: &PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
         match self.engine.admit(*peer.as_bytes()) {
-            Admission::Known(slot) => {
-                if let Some(record) = &mut self.records[slot.index()] {
-                    record.raise(provenance);
-                }
-                Some(slot)
-            }
+            Admission::Known(slot) => Some(slot),
             Admission::Fresh(slot) => {
                 self.tenancies += 1;
                 let record = Record::new(self.tenancies as u32, provenance, clock.now());
@@ -105,7 +109,7 @@ impl State {
     ) -> Option<(Member, bool)> {
         let slot = match guess {
             Some(slot) => slot,
-            None => self.admit(candidate.peer_id, provenance, clock)?,
+            None => self.admit(&candidate.peer_id, provenance, clock)?,
         };
         let first = self.engine.name(slot);
         let record = self.records[slot.index()].as_mut()?;

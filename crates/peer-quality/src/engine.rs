@@ -259,6 +259,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         match fact {
             Fact::Burst(_) => self.population.prior(peer.path),
             Fact::Ended(_) if peer.sees_wire() => self.population.prior(peer.path),
+            Fact::Ended(_) if peer.knows_limit() => Prior::default(),
             Fact::Ended(_) => Prior { concurrency: self.population.concurrency(peer.path), ..Prior::default() },
             _ => Prior::default(),
         }
@@ -266,10 +267,13 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Keeps what follows from a changed record: its place in the table, its proof, the event.
     fn settle(&mut self, slot: Slot, before: Standing) {
-        let key = self.peers.key(slot);
         let peer = self.peers.value(slot);
         let (tier, proof) = (peer.tier(self.peers.card(slot).reserved), peer.proof);
         self.peers.touch(slot, tier);
+        if proof.is_empty() && before == Standing::Fine {
+            return;
+        }
+        let key = self.peers.key(slot);
         if !proof.is_empty()
             && let Some(at) = self.proofs.admit(key).slot()
         {

@@ -56,6 +56,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Requests in flight at `now`; releases those that never ended.
+    #[inline]
     pub(crate) fn in_flight(&mut self, now: Time) -> u32 {
         let Some(flow) = &mut self.flow else { return 0 };
         if !flow.pending.is_empty() {
@@ -65,6 +66,7 @@ impl Peer {
     }
 
     /// Requests in flight as of the last fact or question.
+    #[inline]
     pub(crate) fn pending(&self) -> u32 {
         self.flow.as_ref().map_or(0, |flow| flow.pending.len())
     }
@@ -86,6 +88,7 @@ impl Peer {
         self.flow.as_ref().and_then(|flow| flow.pending.oldest())
     }
 
+    #[inline]
     fn ceiling(&self, now: Time) -> Option<u32> {
         self.flow.as_ref().and_then(|flow| flow.refusals.ceiling(now))
     }
@@ -95,12 +98,14 @@ impl Peer {
     }
 
     /// Recommended most in flight, at least 1: its own, or that of its `class`.
+    #[inline]
     pub(crate) fn limit(&self, class: u32, now: Time) -> u32 {
         let useful = self.saturation.as_ref().map_or(class, Saturation::limit);
         self.ceiling(now).map_or(useful, |ceiling| useful.min(ceiling))
     }
 
     /// What is lost by forgetting it while this many requests are promised to it.
+    #[inline]
     pub(crate) fn tier(&self, reserved: u32) -> Tier {
         if self.connected {
             Tier::Pinned
@@ -157,12 +162,18 @@ impl Peer {
         self.wire.is_some()
     }
 
+    /// Whether it has shown anything of its own useful concurrency.
+    pub(crate) fn knows_limit(&self) -> bool {
+        self.saturation.is_some()
+    }
+
     fn wire_mut(&mut self) -> &mut Wire {
         let recorded_at = self.last_end.unwrap_or_default();
         self.wire.get_or_insert_with(|| Box::new(Wire::new(recorded_at)))
     }
 
     /// Learns from the end of a request; `prior` is what is assumed of its kind, `decision` decisions had been made, `reserved` requests are promised to it.
+    #[inline]
     pub(crate) fn ended(&mut self, delivery: &Delivery, prior: &Prior, now: Time, decision: u64, reserved: u32) {
         let in_flight = self.in_flight(now).saturating_add(reserved);
         let ending = self.flow.as_mut().map_or(Ending::default(), |flow| flow.ended(delivery, now));
@@ -227,6 +238,7 @@ impl Peer {
         }
     }
 
+    #[inline]
     fn tell_wire(
         &mut self,
         delivery: &Delivery,
@@ -245,6 +257,7 @@ impl Peer {
     }
 
     /// The sample less what slow start cost it: the long-run rate is free of it (EST-2). With it the weight that is left.
+    #[inline]
     fn without_ramp(&mut self, sample: Sample, sent: Option<Time>, now: Time) -> (Sample, f64) {
         match (&self.wire, sent, &mut self.flow) {
             (Some(wire), ..) => wire.without_ramp(&sample, sent),
@@ -266,11 +279,13 @@ impl Peer {
     }
 
     /// Its vote in the population: a function of its record, so that what was added can be taken away again.
+    #[inline]
     pub(crate) fn vote(&self) -> Vote {
         Vote::of(&self.delivered, u32::from(self.voted), self.wire.as_ref().and_then(|wire| wire.vote()))
     }
 
     /// Votes for the concurrency that it has by now; `class` is that of its kind.
+    #[inline]
     pub(crate) fn vote_anew(&mut self, class: u32, now: Time) -> Vote {
         self.voted = u16::try_from(self.limit(class, now)).unwrap_or(u16::MAX);
         self.vote()
@@ -334,6 +349,7 @@ impl Peer {
     }
 }
 
+#[inline]
 fn verdict_of(end: End) -> Option<Verdict> {
     match end {
         End::Completed => Some(Verdict::Kept),

@@ -9,13 +9,15 @@
 //! nothing else is left an admission is refused. Hashing is keyed by the host's seed, so outsiders cannot aim at one bucket; no
 //! answer depends on the order of the index.
 
+mod keyed;
+
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 
-use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 
 use crate::seed::Seed;
+use crate::table::keyed::Keyed;
 
 /// What the table would lose by forgetting an entry, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,7 +91,7 @@ struct List {
 #[derive(Clone, Debug)]
 pub struct Table<K, V> {
     capacity: u32,
-    hasher: FixedState,
+    hasher: Keyed,
     index: HashTable<u32>,
     keys: Vec<K>,
     links: Vec<Link>,
@@ -106,7 +108,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     pub fn new(capacity: usize, seed: Seed) -> Self {
         Table {
             capacity: u32::try_from(capacity).unwrap_or(NONE - 1).clamp(1, NONE - 1),
-            hasher: FixedState::with_seed(seed.value()),
+            hasher: Keyed::new(seed),
             index: HashTable::new(),
             keys: Vec::new(),
             links: Vec::new(),
@@ -134,6 +136,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     }
 
     /// The entry of `key`.
+    #[inline]
     pub fn find(&self, key: &K) -> Option<Slot> {
         if self.is_empty() {
             return None;
@@ -141,6 +144,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         self.find_hashed(self.hasher.hash_one(key), key).map(Slot)
     }
 
+    #[inline]
     fn find_hashed(&self, hash: u64, key: &K) -> Option<u32> {
         self.index.find(hash, |&at| self.keys[at as usize] == *key).copied()
     }

@@ -25,6 +25,7 @@ pub struct Cooling {
 
 impl Cooling {
     /// The pause after `consecutive` failures, the last of them at `now` when `decision` decisions had been made.
+    #[inline]
     pub fn after(consecutive: u16, now: Time, decision: u64) -> Cooling {
         if consecutive < FAILURES {
             return Cooling::default();
