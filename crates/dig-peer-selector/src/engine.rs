@@ -1,9 +1,9 @@
 //! The selector: the specification's API (§5) over the engine.
 //!
-//! All state sits behind one lock that is held for the time of a call and never across I/O. What the specification calls the registry is the engine's table
-//! plus `Record`s in a parallel array; what it calls the model is the engine's.
+//! All state sits behind one lock that is held for the time of a call and never across I/O; outcomes do not wait for it (`inbox`). What the specification calls the
+//! registry is the engine's table plus `Record`s in a parallel array; what it calls the model is the engine's.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dig_nat::{PeerId, TraversalKind};
 use dig_peer::PeerTarget;
@@ -13,6 +13,7 @@ use peer_quality::{Fact, Seed, Slot};
 
 use crate::config::{ClockSource, SelectorConfig};
 use crate::content::Content;
+use crate::inbox::{Inbox, Told};
 use crate::observe::{PeerSnapshot, SelectorSnapshot};
 use crate::outcome::{OutcomeKind, TransferOutcome};
 use crate::pool_event::{PoolEvent, PoolRemovalReason};
@@ -24,12 +25,13 @@ use crate::tap::{Call, Tap};
 /// Ranks the sources of a content and learns from every outcome. Cheap to share: all methods take `&self`.
 ///
 /// Nothing here blocks on I/O, panics on any input, or trusts what a peer says of itself. An unknown peer in any call is registered first; an empty
-/// candidate set gives an empty selection.
+/// candidate set gives an empty selection. A call takes account of everything that was told by calls that had returned when it began, on whatever thread.
 #[derive(Debug)]
 pub struct PeerSelector {
     clock: ClockSource,
     tap: Option<Arc<dyn Tap>>,
     state: Mutex<State>,
+    inbox: Inbox,
 }
 
 impl PeerSelector {
@@ -50,7 +52,7 @@ impl PeerSelector {
             tap.begins(drawn, config.registry_capacity);
         }
         let state = State::new(config.registry_capacity, Seed::new(drawn));
-        PeerSelector { clock: config.clock, tap, state: Mutex::new(state) }
+        PeerSelector { clock: config.clock, tap, state: Mutex::new(state), inbox: Inbox::default() }
     }
 
     /// Shows a call to the tap, if there is one. The lock is held, so that calls are shown in the order in which they took effect.
@@ -60,9 +62,31 @@ impl PeerSelector {
         }
     }
 
+    /// The state, with all that was told.
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock; should it happen all the same, the tables are still sound.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.caught_up(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, if nobody else has it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(self.caught_up(state)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.caught_up(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[inline]
+    fn caught_up<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if !self.inbox.is_empty() {
+            let mut told = self.inbox.take(std::mem::take(&mut state.told));
+            for Told { outcome, at } in told.drain(..) {
+                self.learn(&mut state, &outcome, at);
+            }
+            state.told = told;
+        }
+        state
     }
 
     /// Chooses sources for `req` among `candidates`, best first, at most [`ContentRequest::parallelism`] of them (spec §5.1).
@@ -108,10 +132,19 @@ impl PeerSelector {
 
     /// Learns from a measured outcome (spec §5.2). An unknown peer is registered first. A [`OutcomeKind::Request`] outcome says nothing about one range
     /// of one peer: it settles none and moves no estimate.
+    ///
+    /// Does not wait for a selection on another thread, unless a thousand outcomes wait for it already.
     pub fn record_outcome(&self, outcome: &TransferOutcome) {
-        let now = self.clock.moment();
-        let mut state = self.lock();
-        self.show(&state, now, &Call::Outcome(outcome));
+        let at = self.clock.moment();
+        match self.try_lock() {
+            Some(mut state) => self.learn(&mut state, outcome, at),
+            None if self.inbox.leave(Told { outcome: *outcome, at }) => {}
+            None => self.learn(&mut self.lock(), outcome, at),
+        }
+    }
+
+    fn learn(&self, state: &mut MutexGuard<'_, State>, outcome: &TransferOutcome, now: Time) {
+        self.show(state, now, &Call::Outcome(outcome));
         let Some(slot) = state.admit(&outcome.peer_id, Provenance::Manual, &self.clock) else { return };
         if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(&outcome.content)) {
             state.learn(slot, content, outcome, now);

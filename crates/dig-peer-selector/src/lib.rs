@@ -41,6 +41,7 @@ mod content;
 pub mod dial;
 pub mod engine;
 mod hints;
+mod inbox;
 mod leases;
 pub mod observe;
 mod outcome;

@@ -12,6 +12,7 @@ use peer_quality::{Admission, Engine, Fact, Seed, Slot};
 
 use crate::config::ClockSource;
 use crate::content::{Content, MAX_CONTENTS, MAX_MEMBERS, Member};
+use crate::inbox::Told;
 use crate::leases::Lessee;
 use crate::outcome::{FailureReason, OutcomeResult, TransferOutcome};
 use crate::registry::{PeerEntry, Record, path_of};
@@ -31,6 +32,8 @@ pub(crate) struct State {
     usual_slots: Slots,
     pub(crate) slots: Vec<Slot>,
     named: Vec<Member>,
+    /// Where outcomes are taken in from, emptied.
+    pub(crate) told: Vec<Told>,
     advice: Advice,
 }
 
@@ -45,6 +48,7 @@ impl State {
             usual_slots: Slots::default(),
             slots: Vec::new(),
             named: Vec::new(),
+            told: Vec::new(),
             advice: Advice::new(),
         }
     }
