@@ -5,8 +5,8 @@
 
 use dig_dht::{AddressKind, CandidateAddr};
 
-/// Bytes in front of a host: kind, port, length.
-const HEADER: usize = 7;
+/// Bytes in front of a host: kind, nothing, port, length.
+const HEADER: usize = 8;
 
 const KINDS: [AddressKind; 4] = [AddressKind::Direct, AddressKind::Mapped, AddressKind::Reflexive, AddressKind::Relay];
 
@@ -27,20 +27,21 @@ impl Hints {
     }
 
     /// Whether they begin with these.
+    #[inline]
     pub(crate) fn starts_with(&self, addresses: &[CandidateAddr]) -> bool {
         let mut rest = &*self.0;
         addresses.iter().all(|address| {
             let Some((head, tail)) = rest.split_first_chunk::<HEADER>() else { return false };
             let Some((host, tail)) = tail.split_at_checked(address.host.len()) else { return false };
             rest = tail;
-            *head == header(address) && host == address.host.as_bytes()
+            u64::from_le_bytes(*head) == u64::from_le_bytes(header(address)) && host == address.host.as_bytes()
         })
     }
 
     /// The addresses again.
     pub(crate) fn unpacked(&self) -> Vec<CandidateAddr> {
         let (mut addresses, mut rest) = (Vec::new(), &*self.0);
-        while let Some((&[kind, low, high, a, b, c, d], tail)) = rest.split_first_chunk::<HEADER>() {
+        while let Some((&[kind, _, low, high, a, b, c, d], tail)) = rest.split_first_chunk::<HEADER>() {
             let (host, tail) = tail.split_at(tail.len().min(u32::from_le_bytes([a, b, c, d]) as usize));
             let kind = KINDS[usize::from(kind) % KINDS.len()];
             let port = u16::from_le_bytes([low, high]);
@@ -55,7 +56,7 @@ fn header(address: &CandidateAddr) -> [u8; HEADER] {
     let [low, high] = address.port.to_le_bytes();
     // No host in memory is longer than its length can say.
     let [a, b, c, d] = (address.host.len() as u32).to_le_bytes();
-    [address.kind as u8, low, high, a, b, c, d]
+    [address.kind as u8, 0, low, high, a, b, c, d]
 }
 
 #[cfg(test)]

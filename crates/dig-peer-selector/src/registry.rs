@@ -113,6 +113,7 @@ impl Record {
     }
 
     /// What is promised to it.
+    #[inline]
     pub(crate) fn leases(&self) -> &Leases {
         static NONE: Leases = Leases::NONE;
         self.dealings.as_ref().map_or(&NONE, |dealings| &dealings.leases)
@@ -185,6 +186,7 @@ impl Record {
     }
 
     /// Keeps the stronger evidence.
+    #[inline]
     pub(crate) fn raise(&mut self, provenance: Provenance) {
         if provenance.strength() > self.provenance.strength() {
             self.provenance = provenance;

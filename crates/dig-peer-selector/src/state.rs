@@ -103,6 +103,7 @@ impl State {
         }
     }
 
+    #[inline]
     pub(crate) fn name_candidate(
         &mut self,
         candidate: &Candidate,
@@ -140,10 +141,16 @@ impl State {
         let given = std::mem::take(&mut self.contents.value_mut(content).given);
         let mut next = 0;
         for candidate in candidates {
-            let is_it = |member: &Member| self.engine.holds(member.slot, candidate.peer_id.as_bytes());
-            let guess = given.iter().enumerate().skip(next).take(2).find(|(_, member)| is_it(member));
-            next = guess.map_or(next, |(at, _)| at + 1);
-            let guess = guess.map(|(_, member)| member.slot);
+            let expected = |at: usize| {
+                let member = given.get(at)?;
+                self.engine.holds(member.slot, candidate.peer_id.as_bytes()).then_some((member.slot, at + 1))
+            };
+            // One that is missing is passed over.
+            let found = expected(next).or_else(|| expected(next + 1));
+            let guess = found.map(|(slot, after)| {
+                next = after;
+                slot
+            });
             if let Some((member, true)) = self.name_candidate(candidate, guess, Provenance::Dht, clock, now) {
                 self.slots.push(member.slot);
                 self.named.push(member);

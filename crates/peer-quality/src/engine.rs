@@ -126,6 +126,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// Whether a handle is this peer's: spares the look-up to a host that guesses well. Any handle may be asked about.
+    #[inline]
     pub fn holds(&self, slot: Slot, peer: &K) -> bool {
         self.peers.holds(slot, peer)
     }
@@ -146,6 +147,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// Names a candidate of the current request; true for the first time.
+    #[inline]
     pub fn name(&mut self, slot: Slot) -> bool {
         self.peers.mark(slot)
     }
@@ -343,18 +345,17 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             };
             let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
             let last_tried = card.last_tried;
-            let terms = match card.coverage {
-                Coverage::Whole => card.terms(kind, work.scope, now),
-                _ => {
-                    let card = *card;
-                    let peer = self.peers.unquoted_mut(slot);
-                    let in_flight = peer.pending();
-                    let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
-                    self.in_flight -= in_flight - peer.pending();
-                    terms
-                }
+            let quote = if card.coverage == Coverage::Whole {
+                card.terms(kind, work.scope, now).quote(slot, work.range, last_tried, salt)
+            } else {
+                let card = *card;
+                let peer = self.peers.unquoted_mut(slot);
+                let in_flight = peer.pending();
+                let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
+                self.in_flight -= in_flight - peer.pending();
+                terms.quoted(slot, work.range, last_tried, salt)
             };
-            if let Some(quote) = terms.quote(slot, work.range, last_tried, salt) {
+            if let Some(quote) = quote {
                 into.push(quote);
             }
         }

@@ -160,6 +160,12 @@ impl Terms {
 }
 
 impl Terms {
+    /// [`quote`](Self::quote) where it is not called for each of thousands.
+    #[inline(never)]
+    pub fn quoted(&self, slot: Slot, size: Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
+        self.quote(slot, size, last_tried, salt)
+    }
+
     /// Requests of `size` that keep the path busy while each waits for its first byte, as the record of single requests has it (algorithms: useful concurrency
     /// n*). Judging by experiment alone can settle below it, since every experiment costs requests.
     #[inline]
