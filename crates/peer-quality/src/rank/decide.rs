@@ -81,9 +81,15 @@ fn trust(
     let places = explore::places(work.sources, known);
     let fits = |quote: &&Quote| explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote);
     let unmeasured = cold.first_fit(places, fits);
-    let rest: Vec<Quote> = leading.iter().filter(|quote| !is_tried(quote)).copied().collect();
+    let without_tried: Vec<Quote>;
+    let rest = if leading.iter().any(is_tried) {
+        without_tried = leading.iter().filter(|quote| !is_tried(quote)).copied().collect();
+        &without_tried
+    } else {
+        leading
+    };
     let half = u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX);
-    plan::place(&rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
+    plan::place(rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
     if let Some(quote) = tried {
         into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
     }
