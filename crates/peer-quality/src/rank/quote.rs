@@ -41,7 +41,7 @@ pub struct Quote {
     pub pace: f32,
     /// How its connection opens, if it is cold.
     pub opening: Opening,
-    /// Seconds until its body starts, where its connection is cold.
+    /// Seconds until its body starts, where its connection is cold; 0 elsewhere.
     pub start_s: f32,
     /// How many more requests it may have in flight.
     pub room: u32,
@@ -143,7 +143,10 @@ impl Terms {
             usual_s: usual,
             pace: capacity,
             opening,
-            start_s: tail - (ramp_s + size.get() as f32 / capacity.max(1.0)),
+            start_s: match opening.is_open() {
+                true => 0.0,
+                false => tail - (ramp_s + size.get() as f32 / capacity.max(1.0)),
+            },
             room,
             in_flight: self.in_flight,
             last_tried,
