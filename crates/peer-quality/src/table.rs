@@ -9,14 +9,14 @@
 //! nothing else is left an admission is refused. Hashing is keyed by the host's seed, so outsiders cannot aim at one bucket; no
 //! answer depends on the order of the index.
 
+mod index;
 mod keyed;
 
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 
-use hashbrown::HashTable;
-
 use crate::seed::Seed;
+use crate::table::index::Index;
 use crate::table::keyed::Keyed;
 
 /// What the table would lose by forgetting an entry, lowest first.
@@ -70,7 +70,7 @@ impl Admission {
 /// An entry's place in its list, apart from its key and value: keeping order touches nothing else.
 #[derive(Clone, Copy, Debug)]
 struct Link {
-    hash: u64,
+    hash: u32,
     prev: u32,
     next: u32,
     /// The request that last named it: its own candidates are safe from that request.
@@ -92,7 +92,7 @@ struct List {
 pub struct Table<K, V> {
     capacity: u32,
     hasher: Keyed,
-    index: HashTable<u32>,
+    index: Index,
     keys: Vec<K>,
     links: Vec<Link>,
     values: Vec<V>,
@@ -109,7 +109,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         Table {
             capacity: u32::try_from(capacity).unwrap_or(NONE - 1).clamp(1, NONE - 1),
             hasher: Keyed::new(seed),
-            index: HashTable::new(),
+            index: Index::default(),
             keys: Vec::new(),
             links: Vec::new(),
             values: Vec::new(),
@@ -127,7 +127,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
     /// The bound on [`Table::len`].
@@ -141,12 +141,12 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         if self.is_empty() {
             return None;
         }
-        self.find_hashed(self.hasher.hash_one(key), key).map(Slot)
+        self.find_hashed(self.hasher.hash_one(key) as u32, key).map(Slot)
     }
 
     #[inline]
-    fn find_hashed(&self, hash: u64, key: &K) -> Option<u32> {
-        self.index.find(hash, |&at| self.keys[at as usize] == *key).copied()
+    fn find_hashed(&self, hash: u32, key: &K) -> Option<u32> {
+        self.index.find(hash, |at| self.keys[at as usize] == *key)
     }
 
     /// Whether `slot` holds a live entry with this key: spares the look-up to a caller who guesses well.
@@ -195,7 +195,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     /// Like [`admit`](Self::admit); `evicted` sees an entry that has to go.
     pub fn admit_with(&mut self, key: K, evicted: impl FnOnce(Slot, &V)) -> Admission {
-        let hash = self.hasher.hash_one(key);
+        let hash = self.hasher.hash_one(key) as u32;
         if let Some(at) = self.find_hashed(hash, &key) {
             return Admission::Known(Slot(at));
         }
@@ -224,8 +224,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
                 (self.keys.len() - 1) as u32
             }
         };
-        let links = &self.links;
-        self.index.insert_unique(hash, at, |&other| links[other as usize].hash);
+        self.index.insert(hash, at);
         self.link(at, Tier::Cold);
         Admission::Fresh(Slot(at))
     }
@@ -275,10 +274,8 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         self.unlink(at);
         let link = &mut self.links[at as usize];
         link.tier = None;
+        self.index.remove(link.hash, at);
         self.values[at as usize] = V::default();
-        if let Ok(found) = self.index.find_entry(link.hash, |&other| other == at) {
-            found.remove();
-        }
         self.free.push(at);
     }
 
