@@ -1,7 +1,7 @@
 //! Addresses of one peer, packed: a registry remembers many more than it dials.
 //!
 //! The one idea: what is read of them at each selection is whether they are still the same, so they lie in one run of bytes, each as its kind, port and length in
-//! front of its host, and become addresses again only for whoever dials.
+//! front of its host, and become addresses again only for whoever dials. One short address, which is what most peers have, needs no memory of its own.
 
 use dig_dht::{AddressKind, CandidateAddr};
 
@@ -10,26 +10,62 @@ const HEADER: usize = 8;
 
 const KINDS: [AddressKind; 4] = [AddressKind::Direct, AddressKind::Mapped, AddressKind::Reflexive, AddressKind::Relay];
 
+/// Bytes that lie in the record itself: an address with a host of fourteen characters, such as an IPv4 one.
+const FEW: usize = 22;
+
 /// See the module documentation.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Hints(Box<[u8]>);
+#[derive(Clone, Debug)]
+pub(crate) enum Hints {
+    Few { length: u8, bytes: [u8; FEW] },
+    Many(Box<[u8]>),
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Hints::Few { length: 0, bytes: [0; FEW] }
+    }
+}
 
 impl Hints {
     /// These addresses, in this order.
     pub(crate) fn of(addresses: &[CandidateAddr]) -> Hints {
-        let bytes = addresses.iter().map(|address| HEADER + address.host.len()).sum();
-        let mut packed = Vec::with_capacity(bytes);
-        for address in addresses {
-            packed.extend_from_slice(&header(address));
-            packed.extend_from_slice(address.host.as_bytes());
+        let total: usize = addresses.iter().map(|address| HEADER + address.host.len()).sum();
+        let pack = |mut rest: &mut [u8]| {
+            for address in addresses {
+                let (head, tail) = rest.split_at_mut(HEADER);
+                let (host, tail) = tail.split_at_mut(address.host.len());
+                head.copy_from_slice(&header(address));
+                host.copy_from_slice(address.host.as_bytes());
+                rest = tail;
+            }
+        };
+        if total > FEW {
+            let mut bytes = vec![0; total].into_boxed_slice();
+            pack(&mut bytes);
+            return Hints::Many(bytes);
         }
-        Hints(packed.into_boxed_slice())
+        let mut bytes = [0; FEW];
+        pack(&mut bytes[..total]);
+        Hints::Few { length: total as u8, bytes }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Hints::Few { length, bytes } => &bytes[..usize::from(*length).min(FEW)],
+            Hints::Many(bytes) => bytes,
+        }
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes().is_empty()
     }
 
     /// Whether they begin with these.
     #[inline]
     pub(crate) fn starts_with(&self, addresses: &[CandidateAddr]) -> bool {
-        let mut rest = &*self.0;
+        let mut rest = self.bytes();
         addresses.iter().all(|address| {
             let Some((head, tail)) = rest.split_first_chunk::<HEADER>() else { return false };
             let Some((host, tail)) = tail.split_at_checked(address.host.len()) else { return false };
@@ -40,7 +76,7 @@ impl Hints {
 
     /// The addresses again.
     pub(crate) fn unpacked(&self) -> Vec<CandidateAddr> {
-        let (mut addresses, mut rest) = (Vec::new(), &*self.0);
+        let (mut addresses, mut rest) = (Vec::new(), self.bytes());
         while let Some((&[kind, _, low, high, a, b, c, d], tail)) = rest.split_first_chunk::<HEADER>() {
             let (host, tail) = tail.split_at(tail.len().min(u32::from_le_bytes([a, b, c, d]) as usize));
             let kind = KINDS[usize::from(kind) % KINDS.len()];

@@ -58,7 +58,7 @@ impl PeerEntry {
 pub(crate) struct Record {
     hints: Hints,
     pub(crate) first_seen: u64,
-    pub(crate) last_outcome_at: Option<u64>,
+    last_outcome_at: u64,
     /// The tenancy of the content that it delivered lately; 0 is none.
     delivered: u64,
     /// What few of many have.
@@ -67,6 +67,7 @@ pub(crate) struct Record {
     pub(crate) tenancy: u32,
     pub(crate) class: Option<TraversalKind>,
     pub(crate) provenance: Provenance,
+    had_outcome: bool,
 }
 
 /// What is kept of a peer that was selected, is connected, or delivered several contents.
@@ -86,7 +87,8 @@ impl Record {
             class: None,
             provenance,
             first_seen,
-            last_outcome_at: None,
+            last_outcome_at: 0,
+            had_outcome: false,
             delivered: 0,
             dealings: None,
         }
@@ -102,7 +104,16 @@ impl Record {
         }
     }
 
+    /// An outcome of it ended at `at`, unix seconds.
+    pub(crate) fn ended(&mut self, at: u64) {
+        (self.last_outcome_at, self.had_outcome) = (at, true);
+    }
+
     fn put_first(&mut self, newest: &[CandidateAddr]) {
+        if let ([_], true) = (newest, self.hints.is_empty()) {
+            self.hints = Hints::of(newest);
+            return;
+        }
         let mut hints: Vec<CandidateAddr> = Vec::new();
         for address in newest.iter().cloned().chain(self.hints.unpacked()) {
             if hints.len() < MAX_HINTS && !hints.contains(&address) {
@@ -179,7 +190,7 @@ impl Record {
             provenance: self.provenance,
             quality,
             first_seen: self.first_seen,
-            last_outcome_at: self.last_outcome_at,
+            last_outcome_at: self.had_outcome.then_some(self.last_outcome_at),
             connected: view.connected,
             banned: view.standing == Standing::Banned,
         }

@@ -288,7 +288,7 @@ impl State {
         let in_flight = &mut self.contents.value_mut(content).in_flight;
         *in_flight = in_flight.saturating_sub(1);
         let Some(record) = self.records[slot.index()].as_mut() else { return };
-        record.last_outcome_at = Some(outcome.at);
+        record.ended(outcome.at);
         if !confirmed && !record.leases().is_empty() {
             record.leases_mut().settle_one(lessee);
             self.sync_leases(slot, now);

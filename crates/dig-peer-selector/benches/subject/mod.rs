@@ -163,21 +163,30 @@ macro_rules! subject {
             impl Full {
                 pub(crate) fn new(capacity: usize) -> Self {
                     let mut full = Self { selector: selector(capacity), capacity, next: 0 };
-                    full.insert(capacity);
+                    let mut left = capacity;
+                    while left > 0 {
+                        let some = left.min(4096);
+                        full.fill(some);
+                        left -= some;
+                    }
                     full
                 }
 
                 /// Inserts `count` peers never seen before; returns the time inside the selector.
                 pub(crate) fn insert(&mut self, count: usize) -> Duration {
+                    let elapsed = self.fill(count);
+                    assert_eq!(self.selector.registry_size(), self.capacity, "the registry keeps its bound");
+                    elapsed
+                }
+
+                fn fill(&mut self, count: usize) -> Duration {
                     let fresh: Vec<Candidate> = (self.next..).take(count).map(candidate).collect();
                     self.next += count as u64;
                     let begun = Instant::now();
                     for candidate in &fresh {
                         self.selector.upsert_candidate(black_box(candidate));
                     }
-                    let elapsed = begun.elapsed();
-                    assert_eq!(self.selector.registry_size(), self.capacity, "the registry keeps its bound");
-                    elapsed
+                    begun.elapsed()
                 }
 
                 /// Selects among `count` peers never seen before; returns the time inside the selector.
