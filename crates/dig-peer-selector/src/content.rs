@@ -11,7 +11,7 @@ use crate::slots::Slots;
 /// Contents remembered at a time.
 pub(crate) const MAX_CONTENTS: usize = 1024;
 /// Peers remembered per content and list.
-const MAX_MEMBERS: usize = 4096;
+pub(crate) const MAX_MEMBERS: usize = 4096;
 /// Peers remembered as not having the content; the oldest goes first.
 const MAX_ABSENT: usize = 64;
 /// How long "not found" is believed: the peer may fetch it meanwhile.
@@ -50,12 +50,6 @@ pub(crate) struct Content {
 }
 
 impl Content {
-    /// Replaces the candidates.
-    pub(crate) fn give(&mut self, members: impl Iterator<Item = Member>) {
-        self.given.clear();
-        self.given.extend(members.take(MAX_MEMBERS));
-    }
-
     /// Notes that a peer delivered a range of it, `bytes` long.
     pub(crate) fn delivered(&mut self, member: Member, first_time: bool, bytes: u64) {
         if first_time && self.proven.len() < MAX_MEMBERS {

@@ -1,9 +1,9 @@
 //! The selector: the specification's API (§5) over the engine.
 //!
-//! All state sits behind one lock that is held for the time of a call and never across I/O. What the specification calls the registry is the engine's table
-//! plus `Record`s in a parallel array; what it calls the model is the engine's.
+//! All state sits behind one lock that is held for the time of a call and never across I/O; outcomes do not wait for it (`inbox`). What the specification calls the
+//! registry is the engine's table plus `Record`s in a parallel array; what it calls the model is the engine's.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dig_nat::{PeerId, TraversalKind};
 use dig_peer::PeerTarget;
@@ -13,23 +13,25 @@ use peer_quality::{Fact, Seed, Slot};
 
 use crate::config::{ClockSource, SelectorConfig};
 use crate::content::Content;
+use crate::inbox::{Inbox, Told};
 use crate::observe::{PeerSnapshot, SelectorSnapshot};
 use crate::outcome::{OutcomeKind, TransferOutcome};
 use crate::pool_event::{PoolEvent, PoolRemovalReason};
 use crate::registry::{PeerEntry, path_of};
 use crate::request::{Candidate, ContentRequest, Provenance, RangePlanDelta, SelectedPeer, Selection};
-use crate::state::{State, member, work};
+use crate::state::{State, work};
 use crate::tap::{Call, Tap};
 
 /// Ranks the sources of a content and learns from every outcome. Cheap to share: all methods take `&self`.
 ///
 /// Nothing here blocks on I/O, panics on any input, or trusts what a peer says of itself. An unknown peer in any call is registered first; an empty
-/// candidate set gives an empty selection.
+/// candidate set gives an empty selection. A call takes account of everything that was told by calls that had returned when it began, on whatever thread.
 #[derive(Debug)]
 pub struct PeerSelector {
     clock: ClockSource,
     tap: Option<Arc<dyn Tap>>,
     state: Mutex<State>,
+    inbox: Inbox,
 }
 
 impl PeerSelector {
@@ -50,7 +52,7 @@ impl PeerSelector {
             tap.begins(drawn, config.registry_capacity);
         }
         let state = State::new(config.registry_capacity, Seed::new(drawn));
-        PeerSelector { clock: config.clock, tap, state: Mutex::new(state) }
+        PeerSelector { clock: config.clock, tap, state: Mutex::new(state), inbox: Inbox::default() }
     }
 
     /// Shows a call to the tap, if there is one. The lock is held, so that calls are shown in the order in which they took effect.
@@ -60,9 +62,31 @@ impl PeerSelector {
         }
     }
 
+    /// The state, with all that was told.
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it holds the lock; should it happen all the same, the tables are still sound.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.caught_up(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, if nobody else has it.
+    fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(self.caught_up(state)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.caught_up(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[inline]
+    fn caught_up<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if !self.inbox.is_empty() {
+            let mut told = self.inbox.take(std::mem::take(&mut state.told));
+            for Told { outcome, at } in told.drain(..) {
+                self.learn(&mut state, &outcome, at);
+            }
+            state.told = told;
+        }
+        state
     }
 
     /// Chooses sources for `req` among `candidates`, best first, at most [`ContentRequest::parallelism`] of them (spec §5.1).
@@ -70,13 +94,11 @@ impl PeerSelector {
     /// Registers unknown candidates. Reserves what it recommends in place of what the previous selection for this content reserved. Each candidate counts once
     /// however often it is given; banned and saturated peers are left out; with `range_count` of zero nobody is needed.
     pub fn select(&self, req: &ContentRequest, candidates: &[Candidate]) -> Selection {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
-        let Some(content) = state.content(req.content) else { return Selection::empty() };
+        let Some(content) = state.content(&req.content) else { return Selection::empty() };
         state.release_leases(content, now, |_| true);
-        state.name_candidates(candidates, unix, now);
-        let members = state.slots.iter().map(|&slot| member(&state.records, slot)).collect::<Vec<_>>();
-        state.contents.value_mut(content).give(members.into_iter());
+        state.name_candidates(content, candidates, &self.clock, now);
         let gave = match req.range_count {
             Some(0) => Selection::empty(),
             ranges => state.choose(req, content, ranges, &[], now),
@@ -92,7 +114,7 @@ impl PeerSelector {
     pub fn rebalance(&self, req: &ContentRequest, active: &[PeerId], need: &RangePlanDelta) -> Selection {
         let now = self.clock.moment();
         let mut state = self.lock();
-        let Some(content) = state.content(req.content) else { return Selection::empty() };
+        let Some(content) = state.content(&req.content) else { return Selection::empty() };
         let busy: Vec<Slot> = active.iter().filter_map(|peer| state.engine.find(peer.as_bytes())).collect();
         // Whoever is failing delivers nothing of what it was promised.
         let engine = &state.engine;
@@ -110,33 +132,42 @@ impl PeerSelector {
 
     /// Learns from a measured outcome (spec §5.2). An unknown peer is registered first. A [`OutcomeKind::Request`] outcome says nothing about one range
     /// of one peer: it settles none and moves no estimate.
+    ///
+    /// Does not wait for a selection on another thread, unless a thousand outcomes wait for it already.
     pub fn record_outcome(&self, outcome: &TransferOutcome) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
-        let mut state = self.lock();
-        self.show(&state, now, &Call::Outcome(outcome));
-        let Some(slot) = state.admit(outcome.peer_id, Provenance::Manual, unix) else { return };
-        if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(outcome.content)) {
+        let at = self.clock.moment();
+        match self.try_lock() {
+            Some(mut state) => self.learn(&mut state, outcome, at),
+            None if self.inbox.leave(Told { outcome: *outcome, at }) => {}
+            None => self.learn(&mut self.lock(), outcome, at),
+        }
+    }
+
+    fn learn(&self, state: &mut MutexGuard<'_, State>, outcome: &TransferOutcome, now: Time) {
+        self.show(state, now, &Call::Outcome(outcome));
+        let Some(slot) = state.admit(&outcome.peer_id, Provenance::Manual, &self.clock) else { return };
+        if let (OutcomeKind::Range { .. }, Some(content)) = (outcome.kind, state.content(&outcome.content)) {
             state.learn(slot, content, outcome, now);
         }
     }
 
     /// Tells that `count` ranges were dispatched to `peer` just now. Hosts that never call this are taken to dispatch what was recommended.
     pub fn on_dispatch(&self, peer: &PeerId, count: u32) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Dispatched { peer, count });
-        let Some(slot) = state.admit(*peer, Provenance::Manual, unix) else { return };
+        let Some(slot) = state.admit(peer, Provenance::Manual, &self.clock) else { return };
         state.dispatched(slot, count, now);
     }
 
     /// Takes in churn of the connected pool (spec §5.4). Adding a banned peer lifts its ban; a removed peer keeps its record.
     pub fn on_pool_event(&self, event: &PoolEvent) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Pool(event));
         match event {
             PoolEvent::PeerAdded { peer_id, addr } => {
-                let Some(slot) = state.admit(*peer_id, Provenance::Gossip, unix) else { return };
+                let Some(slot) = state.admit(peer_id, Provenance::Gossip, &self.clock) else { return };
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.connect(*addr);
                 }
@@ -147,7 +178,7 @@ impl PeerSelector {
                 let banned = *reason == PoolRemovalReason::Banned;
                 let known = state.engine.find(peer_id.as_bytes());
                 // Only a ban is worth an entry of its own.
-                let slot = if banned { state.admit(*peer_id, Provenance::Gossip, unix) } else { known };
+                let slot = if banned { state.admit(peer_id, Provenance::Gossip, &self.clock) } else { known };
                 let Some(slot) = slot else { return };
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.disconnect();
@@ -163,10 +194,10 @@ impl PeerSelector {
 
     /// Notes how a peer is reached (spec §5.4).
     pub fn on_connection_class(&self, peer: &PeerId, class: TraversalKind) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Class { peer, class });
-        let Some(slot) = state.admit(*peer, Provenance::Nat, unix) else { return };
+        let Some(slot) = state.admit(peer, Provenance::Nat, &self.clock) else { return };
         state.set_class(slot, class, now);
     }
 
@@ -177,11 +208,11 @@ impl PeerSelector {
 
     /// Registers a peer with the evidence it comes with, for feeds other than the DHT and the pool (such as peer exchange).
     pub fn upsert_candidate_from(&self, candidate: &Candidate, provenance: Provenance) {
-        let (now, unix) = (self.clock.moment(), self.clock.now());
+        let now = self.clock.moment();
         let mut state = self.lock();
         self.show(&state, now, &Call::Upsert { candidate, provenance });
         state.engine.begin_request();
-        state.name_candidate(candidate, provenance, unix, now);
+        state.name_candidate(candidate, None, provenance, &self.clock, now);
     }
 
     /// Forgets a peer altogether, what it was promised and what was proven against it included.
@@ -224,7 +255,7 @@ impl PeerSelector {
         let state = self.lock();
         let entries = state.engine.slots().filter_map(|slot| state.entry(slot, now));
         let tried = state.engine.slots().filter(|&slot| state.engine.was_tried(slot)).count();
-        let leases = state.records.iter().flatten().map(|record| record.leases.len()).sum();
+        let leases = state.records.iter().flatten().map(|record| record.leases().len()).sum();
         SelectorSnapshot::of(entries, &state.engine, tried, leases)
     }
 

@@ -30,6 +30,9 @@ struct Lease {
 pub(crate) struct Leases(Vec<Lease>);
 
 impl Leases {
+    /// Nothing is promised.
+    pub(crate) const NONE: Leases = Leases(Vec::new());
+
     /// Whether nothing is promised.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

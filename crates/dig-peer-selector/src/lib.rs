@@ -40,6 +40,8 @@ pub mod config;
 mod content;
 pub mod dial;
 pub mod engine;
+mod hints;
+mod inbox;
 mod leases;
 pub mod observe;
 mod outcome;

@@ -12,7 +12,8 @@ use peer_quality::audit::Standing;
 use peer_quality::estimate::Path;
 use peer_quality::units::Time;
 
-use crate::leases::{Leases, Lessee};
+use crate::hints::Hints;
+use crate::leases::Leases;
 use crate::quality::{Estimate, PeerQuality};
 use crate::request::{Candidate, Provenance};
 
@@ -55,74 +56,119 @@ impl PeerEntry {
 /// The selector's own part of an entry.
 #[derive(Debug)]
 pub(crate) struct Record {
+    hints: Hints,
+    pub(crate) first_seen: u64,
+    last_outcome_at: u64,
+    /// The tenancy of the content that it delivered lately; 0 is none.
+    delivered: u64,
+    /// What few of many have.
+    dealings: Option<Box<Dealings>>,
     /// Tells tenants of one slot apart.
     pub(crate) tenancy: u32,
-    pub(crate) live: Option<CandidateAddr>,
-    hints: Vec<CandidateAddr>,
     pub(crate) class: Option<TraversalKind>,
     pub(crate) provenance: Provenance,
-    pub(crate) first_seen: u64,
-    pub(crate) last_outcome_at: Option<u64>,
-    pub(crate) leases: Leases,
-    /// Contents it delivered lately: spares a search in theirs.
-    proven: Vec<Lessee>,
+    had_outcome: bool,
+}
+
+/// What is kept of a peer that was selected, is connected, or delivered several contents.
+#[derive(Debug, Default)]
+struct Dealings {
+    live: Option<CandidateAddr>,
+    leases: Leases,
+    /// Tenancies of the contents that it delivered before the latest, oldest first: spares a search in theirs.
+    delivered: Vec<u64>,
 }
 
 impl Record {
     pub(crate) fn new(tenancy: u32, provenance: Provenance, first_seen: u64) -> Self {
         Record {
             tenancy,
-            live: None,
-            hints: Vec::new(),
+            hints: Hints::default(),
             class: None,
             provenance,
             first_seen,
-            last_outcome_at: None,
-            leases: Leases::default(),
-            proven: Vec::new(),
+            last_outcome_at: 0,
+            had_outcome: false,
+            delivered: 0,
+            dealings: None,
         }
     }
 
     /// Learns from a candidate, keeping what is known already.
+    #[inline]
     pub(crate) fn merge(&mut self, candidate: &Candidate, provenance: Provenance) {
         self.raise(provenance);
-        let known = candidate.addresses.len().min(MAX_HINTS);
-        if self.hints.get(..known) != Some(&candidate.addresses[..known]) {
-            let older = std::mem::take(&mut self.hints);
-            let all = candidate.addresses.iter().take(MAX_HINTS).cloned().chain(older);
-            for address in all {
-                if self.hints.len() < MAX_HINTS && !self.hints.contains(&address) {
-                    self.hints.push(address);
-                }
+        let newest = &candidate.addresses[..candidate.addresses.len().min(MAX_HINTS)];
+        if !self.hints.starts_with(newest) {
+            self.put_first(newest);
+        }
+    }
+
+    /// An outcome of it ended at `at`, unix seconds.
+    pub(crate) fn ended(&mut self, at: u64) {
+        (self.last_outcome_at, self.had_outcome) = (at, true);
+    }
+
+    fn put_first(&mut self, newest: &[CandidateAddr]) {
+        if let ([_], true) = (newest, self.hints.is_empty()) {
+            self.hints = Hints::of(newest);
+            return;
+        }
+        let mut hints: Vec<CandidateAddr> = Vec::new();
+        for address in newest.iter().cloned().chain(self.hints.unpacked()) {
+            if hints.len() < MAX_HINTS && !hints.contains(&address) {
+                hints.push(address);
             }
         }
+        self.hints = Hints::of(&hints);
+    }
+
+    /// What is promised to it.
+    #[inline]
+    pub(crate) fn leases(&self) -> &Leases {
+        static NONE: Leases = Leases::NONE;
+        self.dealings.as_ref().map_or(&NONE, |dealings| &dealings.leases)
+    }
+
+    /// What is promised to it, to change.
+    pub(crate) fn leases_mut(&mut self) -> &mut Leases {
+        &mut self.dealings.get_or_insert_default().leases
     }
 
     /// A link to `addr` is up.
     pub(crate) fn connect(&mut self, addr: SocketAddr) {
-        self.live = Some(CandidateAddr::direct(addr.ip().to_string(), addr.port()));
+        self.dealings.get_or_insert_default().live = Some(CandidateAddr::direct(addr.ip().to_string(), addr.port()));
     }
 
     /// The link is down: its address becomes a hint, its class is no longer true.
     pub(crate) fn disconnect(&mut self) {
-        if let Some(address) = self.live.take()
-            && !self.hints.contains(&address)
-        {
-            self.hints.insert(0, address);
-            self.hints.truncate(MAX_HINTS);
+        if let Some(address) = self.dealings.as_mut().and_then(|dealings| dealings.live.take()) {
+            let mut hints = self.hints.unpacked();
+            if !hints.contains(&address) {
+                hints.insert(0, address);
+                hints.truncate(MAX_HINTS);
+                self.hints = Hints::of(&hints);
+            }
         }
         self.class = None;
     }
 
-    /// Notes that it delivered a range of a content; true for the first time.
-    pub(crate) fn note_proven(&mut self, content: Lessee) -> bool {
-        if self.proven.contains(&content) {
+    /// Notes that it delivered a range of the content of this tenancy; true for the first time.
+    pub(crate) fn note_proven(&mut self, content: u64) -> bool {
+        if self.delivered == content {
             return false;
         }
-        if self.proven.len() == MAX_PROVEN {
-            self.proven.remove(0);
+        if self.delivered != 0 {
+            let before = &mut self.dealings.get_or_insert_default().delivered;
+            if before.contains(&content) {
+                return false;
+            }
+            if before.len() + 1 == MAX_PROVEN {
+                before.remove(0);
+            }
+            before.push(self.delivered);
         }
-        self.proven.push(content);
+        self.delivered = content;
         true
     }
 
@@ -134,7 +180,7 @@ impl Record {
             reliability: Estimate::new(view.reliability, 0.0),
             samples: view.samples,
             hard_failures: view.offences,
-            in_flight: view.pending.saturating_add(self.leases.promised(now)),
+            in_flight: view.pending.saturating_add(self.leases().promised(now)),
             useful_concurrency: view.limit,
         };
         PeerEntry {
@@ -144,13 +190,14 @@ impl Record {
             provenance: self.provenance,
             quality,
             first_seen: self.first_seen,
-            last_outcome_at: self.last_outcome_at,
+            last_outcome_at: self.had_outcome.then_some(self.last_outcome_at),
             connected: view.connected,
             banned: view.standing == Standing::Banned,
         }
     }
 
     /// Keeps the stronger evidence.
+    #[inline]
     pub(crate) fn raise(&mut self, provenance: Provenance) {
         if provenance.strength() > self.provenance.strength() {
             self.provenance = provenance;
@@ -159,9 +206,9 @@ impl Record {
 
     /// Known addresses, the live one first.
     pub(crate) fn addresses(&self) -> Vec<CandidateAddr> {
-        let live = self.live.iter();
-        let hints = self.hints.iter().filter(|hint| Some(*hint) != self.live.as_ref());
-        live.chain(hints).cloned().collect()
+        let live = self.dealings.as_ref().and_then(|dealings| dealings.live.clone());
+        let hints = self.hints.unpacked().into_iter().filter(|hint| Some(hint) != live.as_ref());
+        live.iter().cloned().chain(hints).collect()
     }
 }
 
@@ -201,6 +248,21 @@ mod tests {
             record.merge(&candidate((0..1000).map(|host| format!("h{flood}-{host}"))), Provenance::Dht);
         }
         assert_eq!(record.addresses().len(), MAX_HINTS);
+    }
+
+    #[test]
+    fn a_delivery_of_a_content_is_new_once_among_the_latest() {
+        let mut record = Record::new(0, Provenance::Dht, 0);
+        let most = MAX_PROVEN as u64;
+        assert!((1..=most).all(|content| record.note_proven(content)));
+        assert!((1..=most).all(|content| !record.note_proven(content)));
+        assert!(record.note_proven(most + 1) && !record.note_proven(2));
+        assert!(record.note_proven(1), "the oldest was forgotten");
+    }
+
+    #[test]
+    fn a_record_fits_a_cache_line() {
+        assert!(size_of::<Option<Record>>() <= 64, "{}", size_of::<Option<Record>>());
     }
 
     #[test]

@@ -6,11 +6,13 @@
 use dig_dht::{CandidateAddr, ContentId};
 use dig_nat::{PeerId, TraversalKind};
 use peer_quality::rank::{Advice, Work};
-use peer_quality::table::{Table, Tier};
+use peer_quality::table::{Table, Tier, push_within};
 use peer_quality::units::Time;
 use peer_quality::{Admission, Engine, Fact, Seed, Slot};
 
-use crate::content::{Content, MAX_CONTENTS, Member};
+use crate::config::ClockSource;
+use crate::content::{Content, MAX_CONTENTS, MAX_MEMBERS, Member};
+use crate::inbox::Told;
 use crate::leases::Lessee;
 use crate::outcome::{FailureReason, OutcomeResult, TransferOutcome};
 use crate::registry::{PeerEntry, Record, path_of};
@@ -23,10 +25,15 @@ pub(crate) struct State {
     /// Parallel to the engine's slots; a slot without a tenant has none.
     pub(crate) records: Vec<Option<Record>>,
     pub(crate) contents: Table<ContentId, Content>,
+    /// The content asked for last.
+    latest: Option<Slot>,
     tenancies: u64,
     /// Those of the content decided about last.
     usual_slots: Slots,
     pub(crate) slots: Vec<Slot>,
+    named: Vec<Member>,
+    /// Where outcomes are taken in from, emptied.
+    pub(crate) told: Vec<Told>,
     advice: Advice,
 }
 
@@ -36,16 +43,23 @@ impl State {
             engine: Engine::new(capacity, seed),
             records: Vec::new(),
             contents: Table::new(MAX_CONTENTS, seed),
+            latest: None,
             tenancies: 0,
             usual_slots: Slots::default(),
             slots: Vec::new(),
+            named: Vec::new(),
+            told: Vec::new(),
             advice: Advice::new(),
         }
     }
 
     /// The slot of a content, registered if need be. Nothing pins a content, so there is always room; were there none, nobody would be chosen for it.
-    pub(crate) fn content(&mut self, id: ContentId) -> Option<Slot> {
-        let admission = self.contents.admit(id);
+    pub(crate) fn content(&mut self, id: &ContentId) -> Option<Slot> {
+        // Contents come and go here alone, so the latest is there and the most recently used.
+        if let Some(slot) = self.latest.filter(|&slot| self.contents.holds(slot, id)) {
+            return Some(slot);
+        }
+        let admission = self.contents.admit(*id);
         let slot = admission.slot()?;
         if let Admission::Fresh(_) = admission {
             self.tenancies += 1;
@@ -54,6 +68,7 @@ impl State {
             fresh.slots = Slots::like(self.usual_slots);
         }
         self.contents.touch(slot, Tier::Cold);
+        self.latest = Some(slot);
         Some(slot)
     }
 
@@ -62,38 +77,50 @@ impl State {
     }
 
     /// The slot of a peer, registered if need be; none while the registry is full of live links.
-    pub(crate) fn admit(&mut self, peer: PeerId, provenance: Provenance, unix: u64) -> Option<Slot> {
+    #[inline]
+    pub(crate) fn admit(&mut self, peer: &PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
+        let Some(slot) = self.engine.find(peer.as_bytes()) else { return self.admit_new(peer, provenance, clock) };
+        if let Some(record) = &mut self.records[slot.index()] {
+            record.raise(provenance);
+        }
+        Some(slot)
+    }
+
+    fn admit_new(&mut self, peer: &PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
         match self.engine.admit(*peer.as_bytes()) {
-            Admission::Known(slot) => {
-                if let Some(record) = &mut self.records[slot.index()] {
-                    record.raise(provenance);
-                }
-                Some(slot)
-            }
+            Admission::Known(slot) => Some(slot),
             Admission::Fresh(slot) => {
-                if self.records.len() <= slot.index() {
-                    self.records.resize_with(slot.index() + 1, || None);
-                }
                 self.tenancies += 1;
-                self.records[slot.index()] = Some(Record::new(self.tenancies as u32, provenance, unix));
+                let record = Record::new(self.tenancies as u32, provenance, clock.now());
+                if slot.index() == self.records.len() {
+                    push_within(&mut self.records, Some(record), self.engine.capacity());
+                } else {
+                    self.records[slot.index()] = Some(record);
+                }
                 Some(slot)
             }
             Admission::Refused => None,
         }
     }
 
+    #[inline]
     pub(crate) fn name_candidate(
         &mut self,
         candidate: &Candidate,
+        guess: Option<Slot>,
         provenance: Provenance,
-        unix: u64,
+        clock: &ClockSource,
         now: Time,
-    ) -> Option<(Slot, bool)> {
-        let slot = self.admit(candidate.peer_id, provenance, unix)?;
+    ) -> Option<(Member, bool)> {
+        let slot = match guess {
+            Some(slot) => slot,
+            None => self.admit(&candidate.peer_id, provenance, clock)?,
+        };
         let first = self.engine.name(slot);
         let record = self.records[slot.index()].as_mut()?;
         record.merge(candidate, provenance);
-        let leased = !record.leases.is_empty();
+        let member = Member { slot, tenancy: record.tenancy };
+        let leased = !record.leases().is_empty();
         if let Some(class) = candidate.class
             && record.class != Some(class)
         {
@@ -102,18 +129,35 @@ impl State {
         if leased {
             self.sync_leases(slot, now);
         }
-        Some((slot, first))
+        Some((member, first))
     }
 
-    /// Fills `slots` with the candidates of a request, each once.
-    pub(crate) fn name_candidates(&mut self, candidates: &[Candidate], unix: u64, now: Time) {
+    /// Fills `slots` with the candidates of a request, each once, and gives them to its content.
+    pub(crate) fn name_candidates(&mut self, content: Slot, candidates: &[Candidate], clock: &ClockSource, now: Time) {
         self.engine.begin_request();
         self.slots.clear();
+        self.named.clear();
+        // Those of the previous selection come again as a rule, and in the same order: then nobody has to be looked up.
+        let given = std::mem::take(&mut self.contents.value_mut(content).given);
+        let mut next = 0;
         for candidate in candidates {
-            if let Some((slot, true)) = self.name_candidate(candidate, Provenance::Dht, unix, now) {
-                self.slots.push(slot);
+            let expected = |at: usize| {
+                let member = given.get(at)?;
+                self.engine.holds(member.slot, candidate.peer_id.as_bytes()).then_some((member.slot, at + 1))
+            };
+            // One that is missing is passed over.
+            let found = expected(next).or_else(|| expected(next + 1));
+            let guess = found.map(|(slot, after)| {
+                next = after;
+                slot
+            });
+            if let Some((member, true)) = self.name_candidate(candidate, guess, Provenance::Dht, clock, now) {
+                self.slots.push(member.slot);
+                self.named.push(member);
             }
         }
+        self.named.truncate(MAX_MEMBERS);
+        self.contents.value_mut(content).given = std::mem::replace(&mut self.named, given);
     }
 
     /// Fills `slots` with the holders of a content that are still registered.
@@ -164,9 +208,9 @@ impl State {
         let mut selection = Selection { peers: Vec::with_capacity(advice.len()) };
         for pick in &advice {
             let Some(record) = self.records[pick.slot.index()].as_mut() else { continue };
-            let kept = if active.contains(&pick.slot) { record.leases.of(lessee) } else { 0 };
-            record.leases.grant(lessee, kept.saturating_add(pick.requests), now);
-            self.engine.reserve(pick.slot, record.leases.promised(now));
+            let kept = if active.contains(&pick.slot) { record.leases().of(lessee) } else { 0 };
+            record.leases_mut().grant(lessee, kept.saturating_add(pick.requests), now);
+            self.engine.reserve(pick.slot, record.leases().promised(now));
             let member = member(&self.records, pick.slot);
             let leased = &mut self.contents.value_mut(content).leased;
             if active.is_empty() || !leased.contains(&member) {
@@ -188,23 +232,28 @@ impl State {
     /// Takes back what a content's latest selection reserved, from the peers that `whose` names.
     pub(crate) fn release_leases(&mut self, content: Slot, now: Time, whose: impl Fn(Slot) -> bool) {
         let lessee = self.lessee(content);
-        let leased = std::mem::take(&mut self.contents.value_mut(content).leased);
-        let (released, kept): (Vec<Member>, Vec<Member>) = leased.into_iter().partition(|member| whose(member.slot));
-        for member in released {
-            if member_of(&self.records, member.slot) == Some(member)
+        let mut leased = std::mem::take(&mut self.contents.value_mut(content).leased);
+        leased.retain(|&member| {
+            let is_released = whose(member.slot);
+            if is_released
+                && member_of(&self.records, member.slot) == Some(member)
                 && let Some(record) = &mut self.records[member.slot.index()]
             {
-                record.leases.release(lessee);
+                if !record.leases().is_empty() {
+                    record.leases_mut().release(lessee);
+                }
                 self.sync_leases(member.slot, now);
             }
-        }
-        self.contents.value_mut(content).leased = kept;
+            !is_released
+        });
+        self.contents.value_mut(content).leased = leased;
     }
 
     /// `count` ranges were dispatched to a peer: promises become dispatches.
     pub(crate) fn dispatched(&mut self, slot: Slot, count: u32, now: Time) {
         let Some(record) = &mut self.records[slot.index()] else { return };
-        for (lessee, ranges) in record.leases.confirm(count) {
+        let confirmed = if record.leases().is_empty() { Vec::new() } else { record.leases_mut().confirm(count) };
+        for (lessee, ranges) in confirmed {
             let content = self.contents.value_mut(lessee.content);
             if content.tenancy == lessee.tenancy {
                 content.in_flight = content.in_flight.saturating_add(ranges);
@@ -218,8 +267,10 @@ impl State {
     /// Tells the engine what is promised to a peer.
     pub(crate) fn sync_leases(&mut self, slot: Slot, now: Time) {
         if let Some(record) = &mut self.records[slot.index()] {
-            record.leases.expire(now);
-            self.engine.reserve(slot, record.leases.promised(now));
+            if !record.leases().is_empty() {
+                record.leases_mut().expire(now);
+            }
+            self.engine.reserve(slot, record.leases().promised(now));
         }
     }
 
@@ -237,16 +288,16 @@ impl State {
         let in_flight = &mut self.contents.value_mut(content).in_flight;
         *in_flight = in_flight.saturating_sub(1);
         let Some(record) = self.records[slot.index()].as_mut() else { return };
-        record.last_outcome_at = Some(outcome.at);
-        if !confirmed && !record.leases.is_empty() {
-            record.leases.settle_one(lessee);
+        record.ended(outcome.at);
+        if !confirmed && !record.leases().is_empty() {
+            record.leases_mut().settle_one(lessee);
             self.sync_leases(slot, now);
         }
         let Some(record) = self.records[slot.index()].as_mut() else { return };
         let member = Member { slot, tenancy: record.tenancy };
         match outcome.result {
             OutcomeResult::Success => {
-                let first_time = record.note_proven(lessee);
+                let first_time = record.note_proven(lessee.tenancy);
                 self.contents.value_mut(content).delivered(member, first_time, outcome.bytes);
             }
             // While others are in flight to it, it is full and not without.

@@ -13,8 +13,10 @@ use crate::audit::{CommonMode, Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
-use crate::measure::{DISPATCH_TTL, Delivery, End, Fault, InFlight};
-use crate::peer::{Peer, Uncharged};
+use crate::measure::{Delivery, End, Fault, InFlight};
+use crate::peer::Uncharged;
+use crate::peer::card::{Coverage, Kind};
+use crate::peer::roster::Roster;
 use crate::rank::decide::decide;
 use crate::rank::plan::{self, Advice, Pick, Work};
 use crate::rank::quote::Quote;
@@ -75,7 +77,7 @@ pub struct View {
 #[derive(Clone, Debug)]
 pub struct Engine<K> {
     seed: Seed,
-    peers: Table<K, Peer>,
+    peers: Roster<K>,
     proofs: Table<K, Proof>,
     population: Population,
     downlink: Downlink,
@@ -93,7 +95,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     pub fn new(capacity: usize, seed: Seed) -> Self {
         Engine {
             seed,
-            peers: Table::new(capacity, seed),
+            peers: Roster::new(capacity, seed),
             proofs: Table::new(capacity, seed),
             population: Population::default(),
             downlink: Downlink::default(),
@@ -111,6 +113,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.peers.len()
     }
 
+    /// The most peers that are known at a time.
+    pub fn capacity(&self) -> usize {
+        self.peers.capacity()
+    }
+
     /// Whether no peer is known.
     pub fn is_empty(&self) -> bool {
         self.peers.is_empty()
@@ -119,6 +126,12 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// The handle of a known peer.
     pub fn find(&self, peer: &K) -> Option<Slot> {
         self.peers.find(peer)
+    }
+
+    /// Whether a handle is this peer's: spares the look-up to a host that guesses well. Any handle may be asked about.
+    #[inline]
+    pub fn holds(&self, slot: Slot, peer: &K) -> bool {
+        self.peers.holds(slot, peer)
     }
 
     /// The identity behind a handle.
@@ -137,6 +150,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// Names a candidate of the current request; true for the first time.
+    #[inline]
     pub fn name(&mut self, slot: Slot) -> bool {
         self.peers.mark(slot)
     }
@@ -144,7 +158,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending.len())));
+        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending())));
         if let Some((path, vote, in_flight)) = left {
             self.population.revote((path, vote), (Path::Unknown, Vote::default()));
             self.in_flight.moved(in_flight, 0);
@@ -153,13 +167,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             self.common.forget(slot);
             // A draw from the seed alone would repeat for a returning identity; the order of arrivals is part of the host's facts.
             let salt = (self.seed.mix(slot.index() as u64) >> 32) as u32;
-            let proof = match self.proofs.is_empty() {
-                true => Proof::default(),
-                false => self.proofs.find(&peer).map(|at| *self.proofs.value(at)).unwrap_or_default(),
-            };
-            let fresh = self.peers.value_mut(slot);
-            fresh.salt = salt;
-            fresh.proof = proof;
+            self.peers.card_mut(slot).salt = salt;
+            if let Some(at) = self.proofs.find(&peer) {
+                self.peers.value_mut(slot).proof = *self.proofs.value(at);
+            }
         }
         admission
     }
@@ -169,7 +180,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.proofs.remove(peer);
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
-        self.in_flight.moved(gone.pending.len(), 0);
+        self.in_flight.moved(gone.pending(), 0);
         self.common.forget(slot);
         self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
         self.peers.remove(peer)
@@ -196,16 +207,17 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let is_ours = matches!(&fact, Fact::Ended(delivery) if self.blame(slot, delivery, now));
         let decisions = self.decisions;
         let prior = self.prior_for(fact, slot);
+        let reserved = self.peers.card(slot).reserved;
         let peer = self.peers.value_mut(slot);
         let before = (peer.path, peer.vote());
-        let in_flight = peer.pending.len();
+        let in_flight = peer.pending();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
             Fact::Ended(delivery) if is_ours => {
-                peer.ended(&Delivery { end: End::Cancelled, ..delivery }, &prior, now, decisions)
+                peer.ended(&Delivery { end: End::Cancelled, ..delivery }, &prior, now, decisions, reserved)
             }
             Fact::Ended(delivery) => {
-                peer.ended(&delivery, &prior, now, decisions);
+                peer.ended(&delivery, &prior, now, decisions, reserved);
                 // A request that took its time to fail was pause enough, if most fail.
                 if delivery.end == End::Failed(Fault::Timeout) && self.common.is_ours() {
                     peer.cooling = Cooling::default();
@@ -229,7 +241,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             }
         }
         let peer = self.peers.value_mut(slot);
-        self.in_flight.moved(in_flight, peer.pending.len());
+        self.in_flight.moved(in_flight, peer.pending());
         match fact {
             Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
@@ -243,6 +255,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         match fact {
             Fact::Burst(_) => self.population.prior(peer.path),
             Fact::Ended(_) if peer.sees_wire() => self.population.prior(peer.path),
+            Fact::Ended(_) if peer.knows_limit() => Prior::default(),
             Fact::Ended(_) => Prior { concurrency: self.population.concurrency(peer.path), ..Prior::default() },
             _ => Prior::default(),
         }
@@ -250,10 +263,13 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Keeps what follows from a changed record: its place in the table, its proof, the event.
     fn settle(&mut self, slot: Slot, before: Standing) {
-        let key = self.peers.key(slot);
         let peer = self.peers.value(slot);
-        let (tier, proof) = (peer.tier(), peer.proof);
+        let (tier, proof) = (peer.tier(self.peers.card(slot).reserved), peer.proof);
         self.peers.touch(slot, tier);
+        if proof.is_empty() && before == Standing::Fine {
+            return;
+        }
+        let key = self.peers.key(slot);
         if !proof.is_empty()
             && let Some(at) = self.proofs.admit(key).slot()
         {
@@ -272,8 +288,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Sets how many requests decisions have promised to a peer without confirmation so far.
     pub fn reserve(&mut self, slot: Slot, requests: u32) {
-        self.peers.value_mut(slot).reserved = requests;
-        let tier = self.peers.value(slot).tier();
+        self.peers.card_mut(slot).reserved = requests;
+        let tier = self.peers.value(slot).tier(requests);
         self.peers.touch(slot, tier);
     }
 
@@ -288,11 +304,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.quotes = quotes;
         self.request = work.range;
         for pick in &*into {
-            let taken = self.peers.value_mut(pick.slot);
+            let taken = self.peers.card_mut(pick.slot);
             taken.last_tried = self.decisions;
             taken.scope = work.scope;
             if !pick.exploratory && Some(pick) == into.first() {
-                taken.led = self.decisions;
+                self.peers.unquoted_mut(pick.slot).led = self.decisions;
             }
         }
     }
@@ -310,18 +326,30 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     fn quote_all(&mut self, work: &Work, candidates: &[Slot], now: Time, into: &mut Vec<Quote>) {
         into.clear();
         into.reserve(candidates.len());
-        let priors = [Path::Direct, Path::Relayed, Path::Unknown].map(|path| self.population.prior(path));
+        // Worked out when the first peer of a kind asks.
+        let (mut kinds, unneeded) = ([None; Path::COUNT], Kind::new(Prior::default()));
         // Equals are drawn anew for every content, the same way for every decision about it.
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
         let draw = (self.seed.mix(!work.scope) >> 32) as u32;
         for &slot in candidates {
-            let peer = self.peers.value_mut(slot);
-            let prior = &priors[peer.path as usize];
-            let in_flight = peer.pending.len();
-            let terms = peer.terms(prior, work.scope, now, self.decisions);
-            self.in_flight.moved(in_flight, peer.pending.len());
-            let salt = (peer.salt ^ draw).wrapping_mul(0x9E37_79B1);
-            if let Some(quote) = terms.quote(slot, work.range, peer.last_tried, salt) {
+            let card = self.peers.fresh_card(slot);
+            let kind = match &mut kinds[card.path as usize] {
+                _ if !card.needs_kind() => &unneeded,
+                kind => &*kind.get_or_insert_with(|| Kind::new(self.population.prior(card.path))),
+            };
+            let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
+            let last_tried = card.last_tried;
+            let quote = if card.coverage == Coverage::Whole {
+                card.terms(kind, work.scope, now).quote(slot, work.range, last_tried, salt)
+            } else {
+                let card = *card;
+                let peer = self.peers.unquoted_mut(slot);
+                let in_flight = peer.pending();
+                let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
+                self.in_flight.moved(in_flight, peer.pending());
+                terms.quoted(slot, work.range, last_tried, salt)
+            };
+            if let Some(quote) = quote {
                 into.push(quote);
             }
         }
@@ -347,9 +375,12 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     fn explain_one(&mut self, slot: Slot, work: &Work, quotes: &[Quote], advice: &[Pick], now: Time) -> Explained<K> {
         let key = self.peers.key(slot);
-        let peer = self.peers.value_mut(slot);
+        let card = *self.peers.fresh_card(slot);
+        let peer = self.peers.unquoted_mut(slot);
         let prior = self.population.prior(peer.path);
-        let terms = peer.terms(&prior, work.scope, now, self.decisions);
+        let mut terms = peer.terms(&card, &Kind::new(prior), work.scope, now, self.decisions);
+        // Cards leave the error bars out.
+        terms.forecast = peer.forecast(&prior, now);
         let rating = peer.rating(&prior, now);
         let rate = |slowness: Slowness| slowness.bytes_per_sec() as f32;
         let ramp_s = terms.forecast.ramp_s(work.range);
@@ -392,14 +423,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// What is known of a peer.
     pub fn view(&self, slot: Slot, now: Time) -> View {
         let peer = self.peers.value(slot);
-        let stale = |at: Time| now.since(at) > DISPATCH_TTL;
-        let pending = if peer.pending.oldest().is_some_and(stale) {
-            let mut pending = peer.pending.clone();
-            pending.expire(now);
-            pending.len()
-        } else {
-            peer.pending.len()
-        };
+        let pending = peer.pending_at(now);
         View {
             first_byte_s: peer.delivered.first_byte_s(),
             slowness: peer.delivered.slowness(),
@@ -408,7 +432,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             samples: u64::from(peer.samples),
             offences: peer.proof.offences(),
             pending,
-            in_flight: pending.saturating_add(peer.reserved),
+            in_flight: pending.saturating_add(self.peers.card(slot).reserved),
             limit: peer.limit(self.population.concurrency(peer.path), now),
             standing: peer.proof.standing(),
             cooling: peer.cooling.is_on(now, self.decisions),
@@ -419,9 +443,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// What a fetch sent to a peer now would take, beside nothing else: what [`decide`](Self::decide) quotes from. Reading it changes no decision; the answer
     /// changes with every fact and, where the wire is seen, by itself.
     pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
-        // Terms cache and expire lazily, so they are computed on a copy.
-        let mut peer = self.peers.value(slot).clone();
-        peer.terms(&self.population.prior(peer.path), 0, now, self.decisions).forecast
+        let peer = self.peers.value(slot);
+        peer.forecast(&self.population.prior(peer.path), now)
     }
 
     /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).
@@ -432,7 +455,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Whether requests were sent to a peer that have not ended.
     pub fn has_pending(&self, slot: Slot) -> bool {
-        !self.peers.value(slot).pending.is_empty()
+        self.peers.value(slot).pending() > 0
     }
 
     /// Requests in flight over all peers, as far as the host reports them.
@@ -447,7 +470,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Whether a decision ever took a peer.
     pub fn was_tried(&self, slot: Slot) -> bool {
-        self.peers.value(slot).last_tried > 0
+        self.peers.card(slot).last_tried > 0
     }
 
     /// What is assumed of an unmeasured peer on `path`.

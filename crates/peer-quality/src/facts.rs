@@ -119,3 +119,8 @@ pub enum Path {
     #[default]
     Unknown,
 }
+
+impl Path {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+}

@@ -13,11 +13,6 @@ impl Seed {
         Seed(value)
     }
 
-    /// The number itself, for the keyed hash of a table.
-    pub(crate) const fn value(self) -> u64 {
-        self.0
-    }
-
     /// A number that depends on the seed and `input` alone.
     pub(crate) const fn mix(self, input: u64) -> u64 {
         let mut z = self.0.wrapping_add(input.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -9,13 +9,15 @@
 //! nothing else is left an admission is refused. Hashing is keyed by the host's seed, so outsiders cannot aim at one bucket; no
 //! answer depends on the order of the index.
 
+mod index;
+mod keyed;
+
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
-
 use crate::seed::Seed;
+use crate::table::index::Index;
+use crate::table::keyed::Keyed;
 
 /// What the table would lose by forgetting an entry, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,16 +67,17 @@ impl Admission {
     }
 }
 
-#[derive(Clone, Debug)]
-struct Entry<K, V> {
-    key: K,
-    hash: u64,
+/// An entry's place in its list, apart from its key and value: keeping order touches nothing else.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    hash: u32,
     prev: u32,
     next: u32,
+    /// The request that last named it: its own candidates are safe from that request.
+    mark: u32,
     tier: Option<Tier>,
     /// Read since it was last moved: the evictor passes over it once.
     referenced: bool,
-    value: V,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,17 +87,17 @@ struct List {
     len: u32,
 }
 
-/// See the module documentation.
+/// See the module documentation. Keys, links and values lie in arrays of their own, each indexed by slot.
 #[derive(Clone, Debug)]
 pub struct Table<K, V> {
     capacity: u32,
-    hasher: FixedState,
-    index: HashTable<u32>,
-    entries: Vec<Entry<K, V>>,
+    hasher: Keyed,
+    index: Index,
+    keys: Vec<K>,
+    links: Vec<Link>,
+    values: Vec<V>,
     free: Vec<u32>,
     lists: [List; TIERS],
-    /// Per slot, the request that last named it: its own candidates are safe from that request.
-    marks: Vec<u32>,
     request: u32,
     /// The current request has filled the table with its own candidates: nothing can go until it ends.
     exhausted: bool,
@@ -105,12 +108,13 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     pub fn new(capacity: usize, seed: Seed) -> Self {
         Table {
             capacity: u32::try_from(capacity).unwrap_or(NONE - 1).clamp(1, NONE - 1),
-            hasher: FixedState::with_seed(seed.value()),
-            index: HashTable::new(),
-            entries: Vec::new(),
+            hasher: Keyed::new(seed),
+            index: Index::default(),
+            keys: Vec::new(),
+            links: Vec::new(),
+            values: Vec::new(),
             free: Vec::new(),
             lists: [List { head: NONE, tail: NONE, len: 0 }; TIERS],
-            marks: Vec::new(),
             request: 0,
             exhausted: false,
         }
@@ -123,7 +127,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
+        self.len() == 0
     }
 
     /// The bound on [`Table::len`].
@@ -132,27 +136,40 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     }
 
     /// The entry of `key`.
+    #[inline]
     pub fn find(&self, key: &K) -> Option<Slot> {
-        self.find_hashed(self.hasher.hash_one(key), key).map(Slot)
+        if self.is_empty() {
+            return None;
+        }
+        self.find_hashed(self.hasher.hash_one(key) as u32, key).map(Slot)
     }
 
-    fn find_hashed(&self, hash: u64, key: &K) -> Option<u32> {
-        self.index.find(hash, |&at| self.entries[at as usize].key == *key).copied()
+    #[inline]
+    fn find_hashed(&self, hash: u32, key: &K) -> Option<u32> {
+        self.index.find(hash, |at| self.keys[at as usize] == *key)
+    }
+
+    /// Whether `slot` holds a live entry with this key: spares the look-up to a caller who guesses well.
+    #[inline]
+    pub fn holds(&self, slot: Slot, key: &K) -> bool {
+        self.keys.get(slot.index()) == Some(key) && self.links[slot.index()].tier.is_some()
     }
 
     /// The key of a live entry.
     pub fn key(&self, slot: Slot) -> K {
-        self.entries[slot.index()].key
+        self.keys[slot.index()]
     }
 
     /// The value of a live entry.
+    #[inline]
     pub fn value(&self, slot: Slot) -> &V {
-        &self.entries[slot.index()].value
+        &self.values[slot.index()]
     }
 
     /// The value of a live entry, to change.
+    #[inline]
     pub fn value_mut(&mut self, slot: Slot) -> &mut V {
-        &mut self.entries[slot.index()].value
+        &mut self.values[slot.index()]
     }
 
     /// Begins a request: entries that it [marks](Table::mark) cannot be evicted until the next one begins.
@@ -162,21 +179,23 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     }
 
     /// Marks an entry as named by the current request; true for the first time.
+    #[inline]
     pub fn mark(&mut self, slot: Slot) -> bool {
-        let fresh = self.marks[slot.index()] != self.request;
-        self.marks[slot.index()] = self.request;
-        self.entries[slot.index()].referenced = true;
+        let link = &mut self.links[slot.index()];
+        let fresh = link.mark != self.request;
+        link.mark = self.request;
+        link.referenced = true;
         fresh
     }
 
     /// Finds `key` or makes an entry with a default value, evicting the entry of least value when full.
     pub fn admit(&mut self, key: K) -> Admission {
-        self.admit_with(key, |_| {})
+        self.admit_with(key, |_, _| {})
     }
 
-    /// Like [`admit`](Self::admit); `evicted` sees the value of an entry that has to go.
-    pub fn admit_with(&mut self, key: K, evicted: impl FnOnce(&V)) -> Admission {
-        let hash = self.hasher.hash_one(key);
+    /// Like [`admit`](Self::admit); `evicted` sees an entry that has to go.
+    pub fn admit_with(&mut self, key: K, evicted: impl FnOnce(Slot, &V)) -> Admission {
+        let hash = self.hasher.hash_one(key) as u32;
         if let Some(at) = self.find_hashed(hash, &key) {
             return Admission::Known(Slot(at));
         }
@@ -186,24 +205,26 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
                 self.exhausted = true;
                 return Admission::Refused;
             };
-            evicted(&self.entries[victim as usize].value);
+            evicted(Slot(victim), &self.values[victim as usize]);
             self.forget(victim);
         }
-        let fresh = Entry { key, hash, prev: NONE, next: NONE, tier: None, referenced: false, value: V::default() };
+        let mark = self.request.wrapping_sub(1);
+        let link = Link { hash, prev: NONE, next: NONE, mark, tier: None, referenced: false };
         let at = match self.free.pop() {
             Some(at) => {
-                self.entries[at as usize] = fresh;
+                self.keys[at as usize] = key;
+                self.links[at as usize] = link;
                 at
             }
             None => {
-                self.entries.push(fresh);
-                self.marks.push(self.request.wrapping_sub(1));
-                (self.entries.len() - 1) as u32
+                let most = self.capacity as usize;
+                push_within(&mut self.keys, key, most);
+                push_within(&mut self.links, link, most);
+                push_within(&mut self.values, V::default(), most);
+                (self.keys.len() - 1) as u32
             }
         };
-        self.marks[at as usize] = self.request.wrapping_sub(1);
-        let entries = &self.entries;
-        self.index.insert_unique(hash, at, |&other| entries[other as usize].hash);
+        self.index.insert(hash, at);
         self.link(at, Tier::Cold);
         Admission::Fresh(Slot(at))
     }
@@ -211,7 +232,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     /// Makes an entry the most recently used of `tier`.
     pub fn touch(&mut self, slot: Slot, tier: Tier) {
         let at = slot.0;
-        if self.entries[slot.index()].tier == Some(tier) && self.lists[tier as usize].tail == at {
+        if self.lists[tier as usize].tail == at && self.links[slot.index()].tier == Some(tier) {
             return;
         }
         self.unlink(at);
@@ -228,7 +249,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     /// Every live entry, in slab order (which depends on the order of admissions alone).
     pub fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
-        self.entries.iter().enumerate().filter(|(_, entry)| entry.tier.is_some()).map(|(at, _)| Slot(at as u32))
+        self.links.iter().enumerate().filter(|(_, link)| link.tier.is_some()).map(|(at, _)| Slot(at as u32))
     }
 
     /// The least valuable entry that may go. Each step either ends the search or uses up one mark.
@@ -237,12 +258,11 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
             // Twice round: once to use up the marks, once to find whom they no longer protect.
             for _ in 0..2 * self.lists[tier as usize].len {
                 let at = self.lists[tier as usize].head;
-                let protected = self.marks[at as usize] == self.request;
-                let entry = &mut self.entries[at as usize];
-                if !protected && !entry.referenced {
+                let link = &mut self.links[at as usize];
+                if link.mark != self.request && !link.referenced {
                     return Some(at);
                 }
-                entry.referenced = false;
+                link.referenced = false;
                 self.unlink(at);
                 self.link(at, tier);
             }
@@ -252,12 +272,10 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     fn forget(&mut self, at: u32) {
         self.unlink(at);
-        let entry = &mut self.entries[at as usize];
-        entry.tier = None;
-        entry.value = V::default();
-        if let Ok(found) = self.index.find_entry(entry.hash, |&other| other == at) {
-            found.remove();
-        }
+        let link = &mut self.links[at as usize];
+        link.tier = None;
+        self.index.remove(link.hash, at);
+        self.values[at as usize] = V::default();
         self.free.push(at);
     }
 
@@ -269,31 +287,35 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
         if prev == NONE {
             list.head = at;
         } else {
-            self.entries[prev as usize].next = at;
+            self.links[prev as usize].next = at;
         }
-        let entry = &mut self.entries[at as usize];
-        entry.tier = Some(tier);
-        entry.prev = prev;
-        entry.next = NONE;
+        let link = &mut self.links[at as usize];
+        (link.tier, link.prev, link.next) = (Some(tier), prev, NONE);
     }
 
     fn unlink(&mut self, at: u32) {
-        let Entry { prev, next, tier: Some(tier), .. } = self.entries[at as usize] else { return };
+        let Link { prev, next, tier: Some(tier), .. } = self.links[at as usize] else { return };
         let list = &mut self.lists[tier as usize];
         list.len -= 1;
         if prev == NONE {
             list.head = next;
+        } else {
+            self.links[prev as usize].next = next;
         }
         if next == NONE {
             list.tail = prev;
-        }
-        if prev != NONE {
-            self.entries[prev as usize].next = next;
-        }
-        if next != NONE {
-            self.entries[next as usize].prev = prev;
+        } else {
+            self.links[next as usize].prev = prev;
         }
     }
+}
+
+/// Appends, with room for twice as many but never for more than `most`: an array of a bounded table is not half empty when it is full.
+pub fn push_within<T>(into: &mut Vec<T>, value: T, most: usize) {
+    if into.len() == into.capacity() {
+        into.reserve_exact(into.len().max(4).min(most.saturating_sub(into.len())).max(1));
+    }
+    into.push(value);
 }
 
 #[cfg(test)]

@@ -137,11 +137,13 @@ pub struct Slowness(f64);
 
 impl Slowness {
     /// The slowness of `rate` bytes per second; rates that are not positive and finite are clamped.
+    #[inline]
     pub fn from_bytes_per_sec(rate: f64) -> Self {
         Slowness::from_secs_per_byte(1.0 / rate)
     }
 
     /// `secs` seconds per byte, clamped to the range of rates between 1 byte/s and 1 TB/s.
+    #[inline]
     pub fn from_secs_per_byte(secs: f64) -> Self {
         // Not a number is what a division by zero of zero bytes leaves: nothing is slower.
         Slowness(if secs.is_nan() { 1.0 } else { secs.clamp(1e-12, 1.0) })

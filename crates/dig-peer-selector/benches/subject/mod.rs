@@ -120,6 +120,39 @@ macro_rules! subject {
                 }
             }
 
+            /// A selector with measured peers, shared by threads.
+            pub(crate) struct Shared {
+                warm: Warm,
+                outcomes: Vec<TransferOutcome>,
+            }
+
+            impl Shared {
+                pub(crate) fn new(count: usize) -> Self {
+                    let warm = Warm::new(count);
+                    let outcomes =
+                        (0..count).map(|nth| warm.outcome(nth, OutcomeResult::Success, RANGE_BYTES)).collect();
+                    Self { warm, outcomes }
+                }
+
+                /// Records `count` successes, beginning with the peer `from`; returns the time inside the selector.
+                pub(crate) fn record(&self, from: usize, count: usize) -> Duration {
+                    let begun = Instant::now();
+                    for outcome in self.outcomes.iter().cycle().skip(from % self.outcomes.len()).take(count) {
+                        self.warm.selector.record_outcome(black_box(outcome));
+                    }
+                    begun.elapsed()
+                }
+
+                /// Selects once for a content of its own. The published selector panics now and then, by its order of costs; that ends the selection and poisons
+                /// its lock, so `None` ends the measurement.
+                pub(crate) fn select(&self) -> Option<()> {
+                    let request = ContentRequest::new(ContentId::store([0x43; 32]), 8);
+                    let select =
+                        || drop(black_box(self.warm.selector.select(black_box(&request), &self.warm.candidates)));
+                    catch_unwind(AssertUnwindSafe(select)).ok()
+                }
+            }
+
             /// A selector whose registry is at capacity with unmeasured peers.
             pub(crate) struct Full {
                 selector: PeerSelector,
@@ -130,21 +163,58 @@ macro_rules! subject {
             impl Full {
                 pub(crate) fn new(capacity: usize) -> Self {
                     let mut full = Self { selector: selector(capacity), capacity, next: 0 };
-                    full.insert(capacity);
+                    let mut left = capacity;
+                    while left > 0 {
+                        let some = left.min(4096);
+                        full.fill(some);
+                        left -= some;
+                    }
                     full
                 }
 
                 /// Inserts `count` peers never seen before; returns the time inside the selector.
                 pub(crate) fn insert(&mut self, count: usize) -> Duration {
+                    let elapsed = self.fill(count);
+                    assert_eq!(self.selector.registry_size(), self.capacity, "the registry keeps its bound");
+                    elapsed
+                }
+
+                fn fill(&mut self, count: usize) -> Duration {
                     let fresh: Vec<Candidate> = (self.next..).take(count).map(candidate).collect();
                     self.next += count as u64;
                     let begun = Instant::now();
                     for candidate in &fresh {
                         self.selector.upsert_candidate(black_box(candidate));
                     }
-                    let elapsed = begun.elapsed();
-                    assert_eq!(self.selector.registry_size(), self.capacity, "the registry keeps its bound");
-                    elapsed
+                    begun.elapsed()
+                }
+
+                /// Selects among `count` peers never seen before; returns the time inside the selector.
+                pub(crate) fn select_fresh(&mut self, count: usize) -> Duration {
+                    let fresh: Vec<Candidate> = (self.next..).take(count).map(candidate).collect();
+                    self.next += count as u64;
+                    let mut id = [0; 32];
+                    id[..8].copy_from_slice(&self.next.to_be_bytes());
+                    let request = ContentRequest::new(ContentId::store(id), 8);
+                    let begun = Instant::now();
+                    black_box(self.selector.select(black_box(&request), black_box(&fresh)));
+                    begun.elapsed()
+                }
+
+                /// Records one success of each of the peers that it was filled with.
+                pub(crate) fn measure_all(&mut self) {
+                    for number in 0..self.capacity as u64 {
+                        self.selector.record_outcome(&TransferOutcome {
+                            peer_id: candidate(number).peer_id,
+                            content: ContentId::store([0x42; 32]),
+                            kind: OutcomeKind::Range { index: 0, offset: 0, length: RANGE_BYTES },
+                            result: OutcomeResult::Success,
+                            bytes: RANGE_BYTES,
+                            duration_ms: 5 + (number * 7919) % 997,
+                            rtt_ms: Some(1 + (number * 31) % 80),
+                            at: START,
+                        });
+                    }
                 }
             }
         }

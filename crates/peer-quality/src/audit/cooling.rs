@@ -25,6 +25,7 @@ pub struct Cooling {
 
 impl Cooling {
     /// The pause after `consecutive` failures, the last of them at `now` when `decision` decisions had been made.
+    #[inline]
     pub fn after(consecutive: u16, now: Time, decision: u64) -> Cooling {
         if consecutive < FAILURES {
             return Cooling::default();
@@ -37,6 +38,11 @@ impl Cooling {
     /// What is left of the pause at `now`; zero when it is over. A clock that goes back leaves at most the whole pause.
     pub fn left(&self, now: Time) -> Span {
         self.span - now.since(self.since)
+    }
+
+    /// Whether there was no pause since the last success.
+    pub fn is_none(&self) -> bool {
+        self.span == Span::ZERO
     }
 
     /// Whether the peer is being left alone, `decision` decisions having been made.

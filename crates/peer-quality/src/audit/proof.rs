@@ -42,6 +42,7 @@ pub struct Proof {
 
 impl Proof {
     /// Whether there is nothing to remember.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.offences == 0 && !self.banned
     }
@@ -53,7 +54,11 @@ impl Proof {
     }
 
     /// A delivery of `bytes` was verified. Small ones count for little, so that nobody works off an offence with crumbs.
+    #[inline]
     pub fn pay_back(&mut self, bytes: Bytes) {
+        if self.strikes == 0.0 {
+            return;
+        }
         let worth = bytes.as_f64() / (bytes.as_f64() + HALF_DELIVERY.as_f64());
         self.strikes -= worth as f32 / DELIVERIES_PER_STRIKE;
         if self.strikes < CLEARED_AT {
@@ -72,6 +77,7 @@ impl Proof {
     }
 
     /// The verdict.
+    #[inline]
     pub fn standing(&self) -> Standing {
         if self.banned {
             Standing::Banned

@@ -28,6 +28,7 @@ pub struct Delivered {
 
 impl Delivered {
     /// Folds in a delivered body that says as much as `evidence` in (0, 1] of a sample about the rate. True when it was taken for a change of the peer's rate.
+    #[inline]
     pub fn observe(&mut self, sample: &Sample, evidence: f64) -> bool {
         let first_byte_s = match sample.first_byte_s {
             Some(measured) => {
@@ -96,6 +97,7 @@ impl Delivered {
     }
 
     /// Whether the rate of any body was seen.
+    #[inline]
     pub fn is_measured(&self) -> bool {
         self.body.weight() > 0.0
     }
@@ -121,6 +123,7 @@ impl Delivered {
     }
 
     /// The logarithms that the population averages: (first byte, body); absent where nothing was seen.
+    #[inline]
     pub(crate) fn logs(&self) -> (Option<f64>, Option<f64>) {
         let seen = |estimate: &LogEstimate| (estimate.weight() > 0.0).then(|| estimate.mean_ln());
         (seen(&self.first_byte), seen(&self.body))

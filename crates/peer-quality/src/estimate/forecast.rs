@@ -41,16 +41,24 @@ pub struct Forecast {
 impl Forecast {
     /// Expected seconds for a body of `size`.
     pub fn mean_s(&self, size: Bytes) -> f32 {
-        self.first_byte_s + self.secs_per_byte * size.get() as f32 + self.ramp_s(size)
+        self.warm_s(size) + self.ramp_s(size)
+    }
+
+    /// The same over a warm connection.
+    #[inline]
+    pub fn warm_s(&self, size: Bytes) -> f32 {
+        self.first_byte_s + self.secs_per_byte * size.get() as f32
     }
 
     /// Seconds for a body of `size` at p95.
+    #[inline]
     pub fn tail_s(&self, size: Bytes) -> f32 {
         let ramp_s = self.ramp.extra_tail_s(size, self.secs_per_byte);
         self.first_byte_tail_s + self.secs_per_byte_tail * size.get() as f32 + ramp_s
     }
 
     /// Expected seconds of slow start beyond the first byte for a body of `size`: part of [`mean_s`](Self::mean_s).
+    #[inline]
     pub fn ramp_s(&self, size: Bytes) -> f32 {
         self.ramp.extra_s(size, self.secs_per_byte)
     }

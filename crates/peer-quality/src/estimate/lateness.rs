@@ -23,6 +23,7 @@ pub struct Lateness {
 
 impl Lateness {
     /// Counts a delivery by the logarithm of what it took over what is usual.
+    #[inline]
     pub fn observe(&mut self, ln: f32) {
         let late = ln.is_finite() && ln > LATE_LN;
         self.share += (f32::from(u8::from(late)) - self.share) / MEMORY;

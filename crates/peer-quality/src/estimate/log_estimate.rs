@@ -43,11 +43,13 @@ pub struct LogEstimate {
 impl LogEstimate {
     /// Folds in a sample of weight `weight` in (0, 1]; a value that is not positive and finite is ignored. True when it was taken for a change
     /// of the world.
+    #[inline]
     pub fn observe(&mut self, value: f64, weight: f64) -> bool {
         value.is_finite() && value > 0.0 && self.observe_ln(log(value), weight)
     }
 
     /// The same for the logarithm of a sample, which has to be finite.
+    #[inline]
     pub fn observe_ln(&mut self, sample: f64, weight: f64) -> bool {
         let weight = weight.min(1.0);
         if weight.is_nan() || weight <= 0.0 {
@@ -61,16 +63,16 @@ impl LogEstimate {
         if self.surprises == 0 {
             self.calm_spread = spread as f32;
         }
-        let innovation = (sample - self.mean_ln).clamp(-MAX_INNOVATION * 4.0, MAX_INNOVATION * 4.0);
+        let innovation = within(sample - self.mean_ln, MAX_INNOVATION * 4.0);
         if weight >= SURPRISING_WEIGHT && self.is_change(innovation) {
             *self = LogEstimate::at(sample, f64::from(self.calm_spread), weight);
             return true;
         }
         let memory = (MAX_MEMORY * MIN_SPREAD / spread).clamp(MIN_MEMORY, MAX_MEMORY);
         let step = weight / (f64::from(self.weight) + weight).min(memory);
-        let seen = innovation.clamp(-MAX_INNOVATION, MAX_INNOVATION);
+        let seen = within(innovation, MAX_INNOVATION);
         self.variance = (1.0 - step) * (self.variance + step * seen * seen);
-        self.mean_ln += step * innovation.clamp(-CLIP_SPREADS * spread, CLIP_SPREADS * spread);
+        self.mean_ln += step * within(innovation, CLIP_SPREADS * spread);
         self.weight = ((f64::from(self.weight) + weight).min(memory)) as f32;
         false
     }
@@ -84,6 +86,7 @@ impl LogEstimate {
     }
 
     /// The estimate after one sample of logarithm `mean_ln`.
+    #[inline]
     fn at(mean_ln: f64, spread: f64, weight: f64) -> Self {
         LogEstimate {
             mean_ln,
@@ -94,15 +97,14 @@ impl LogEstimate {
         }
     }
 
+    #[inline]
     fn is_change(&mut self, innovation: f64) -> bool {
-        let spread = f64::from(self.calm_spread);
-        let direction = if innovation > SURPRISE_SPREADS * spread {
-            1
-        } else if innovation < -SURPRISE_SPREADS * spread {
-            -1
-        } else {
-            0
-        };
+        let surprise = SURPRISE_SPREADS * f64::from(self.calm_spread);
+        if innovation.abs() <= surprise {
+            self.surprises = 0;
+            return false;
+        }
+        let direction = if innovation > surprise { 1 } else { -1 };
         self.surprises = if direction * self.surprises > 0 { self.surprises + direction } else { direction };
         self.surprises.abs() >= SURPRISES_TO_RESET
     }
@@ -113,11 +115,13 @@ impl LogEstimate {
     }
 
     /// The mean of the logarithms; 0 without samples.
+    #[inline]
     pub fn mean_ln(&self) -> f64 {
         self.mean_ln
     }
 
     /// Standard deviation of the logarithms, at least 0.1: one spread is a factor of e^spread.
+    #[inline]
     pub fn spread_ln(&self) -> f64 {
         sqrt(self.variance).max(MIN_SPREAD)
     }
@@ -133,9 +137,16 @@ impl LogEstimate {
     }
 
     /// The effective number of samples behind the value, at most the memory.
+    #[inline]
     pub fn weight(&self) -> f64 {
         f64::from(self.weight)
     }
+}
+
+/// `value`, no further from zero than `most`.
+#[inline]
+fn within(value: f64, most: f64) -> f64 {
+    value.max(-most).min(most)
 }
 
 #[cfg(test)]

@@ -27,4 +27,4 @@ pub use refusals::Refusals;
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;
 pub use trust::{Retention, Sanity};
-pub use warmth::Idleness;
+pub use warmth::{Connection, Idleness};

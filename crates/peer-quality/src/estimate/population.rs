@@ -13,8 +13,6 @@ use crate::estimate::trust::{Noise, Spread};
 use crate::facts::Path;
 use crate::units::Slowness;
 
-const PATHS: [Path; 3] = [Path::Direct, Path::Relayed, Path::Unknown];
-
 /// Assumed of the first peer ever: 100 ms, the median RTT of internet pairs (RIPE Atlas, p50 94.5 ms).
 const FIRST_BYTE_S: f64 = 0.1;
 /// Assumed of the first peer ever: 1.25 MB/s, the 10 Mb/s floor of the network profiles. Only relative rates matter once anyone was measured.
@@ -45,6 +43,7 @@ pub struct Prior {
 }
 
 impl Default for Prior {
+    #[inline]
     fn default() -> Self {
         Prior {
             first_byte_s: FIRST_BYTE_S,
@@ -64,6 +63,7 @@ struct Sum {
 }
 
 impl Sum {
+    #[inline]
     fn replace(&mut self, before: Option<f64>, after: Option<f64>) {
         if let Some(before) = before {
             self.total -= before;
@@ -76,6 +76,22 @@ impl Sum {
         if self.count == 0 {
             // Sheds what rounding left behind.
             self.total = 0.0;
+        }
+    }
+
+    /// The same where the peer stays in the sum.
+    #[inline]
+    fn update(&mut self, before: Option<f64>, after: Option<f64>) {
+        match (before, after) {
+            (Some(before), Some(after)) => {
+                let others = if self.count == 1 { 0.0 } else { self.total - before };
+                self.total = others + after;
+            }
+            (None, None) => {}
+            _ => {
+                self.replace(before, None);
+                self.replace(None, after);
+            }
         }
     }
 
@@ -99,6 +115,7 @@ pub struct Vote {
 
 impl Vote {
     /// The vote of a peer with this record and this useful concurrency, 0 for none, and this rate on the wire.
+    #[inline]
     pub fn of(delivered: &Delivered, concurrency: u32, rate: Option<RateVote>) -> Vote {
         let (first_byte_ln, body_ln) = delivered.logs();
         let concurrency = body_ln.filter(|_| concurrency > 0).map(|_| f64::from(concurrency));
@@ -116,14 +133,18 @@ struct Class {
 /// Running averages over the peers of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Population {
-    classes: [Class; PATHS.len()],
+    classes: [Class; Path::COUNT],
     rates: Spread,
     noise: Noise,
 }
 
 impl Population {
     /// Replaces a peer's vote; the default vote is that of a peer which is not there.
+    #[inline]
     pub fn revote(&mut self, before: (Path, Vote), after: (Path, Vote)) {
+        if before.0 == after.0 {
+            return self.revise(before.0, &before.1, &after.1);
+        }
         let out = &mut self.classes[before.0 as usize];
         out.first_byte.replace(before.1.first_byte_ln, None);
         out.body.replace(before.1.body_ln, None);
@@ -133,6 +154,18 @@ impl Population {
         into.body.replace(None, after.1.body_ln);
         into.concurrency.replace(None, after.1.concurrency);
         self.rates.replace(before.1.rate, after.1.rate);
+    }
+
+    /// Replaces the vote of a peer that stays on its path.
+    #[inline]
+    fn revise(&mut self, path: Path, before: &Vote, after: &Vote) {
+        let class = &mut self.classes[path as usize];
+        class.first_byte.update(before.first_byte_ln, after.first_byte_ln);
+        class.body.update(before.body_ln, after.body_ln);
+        class.concurrency.update(before.concurrency, after.concurrency);
+        if before.rate.is_some() || after.rate.is_some() {
+            self.rates.replace(before.rate, after.rate);
+        }
     }
 
     /// Counts how a burst deviated from its peer's own rate.
@@ -177,6 +210,7 @@ impl Population {
 
     /// Useful concurrency to start a peer on `path` with, at least 1: the average of its kind, and no more than for the very first peer. Too few at first
     /// cost a peer some ends until it climbs; too many cost a slow one a queue that nobody waits out.
+    #[inline]
     pub fn concurrency(&self, path: Path) -> u32 {
         let all = self.classes.iter().fold(Sum::default(), |sum, class| sum.plus(class.concurrency));
         let mean = self.classes[path as usize].concurrency.mean().or(all.mean()).unwrap_or(CONCURRENCY);

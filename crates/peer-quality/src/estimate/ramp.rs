@@ -45,6 +45,7 @@ pub struct Ramp {
 
 impl Ramp {
     /// The ramp over a connection with this round trip, in the middle and at p95, seconds.
+    #[inline]
     pub fn new(round_trip_s: f64, round_trip_tail_s: f64, warmth: Warmth) -> Ramp {
         let window = match warmth {
             Warmth::Warm => return Ramp::default(),
@@ -79,6 +80,7 @@ impl Ramp {
 
 impl Ramp {
     /// What a body of any size may count on over a path of `pace` bytes per second.
+    #[inline]
     pub fn opening(&self, pace: f32) -> Opening {
         if self.round_trip_s <= 0.0 {
             return Opening::default();

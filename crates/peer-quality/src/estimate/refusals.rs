@@ -43,6 +43,11 @@ impl Refusals {
         (ceiling > 0).then(|| if self.stands(now) { ceiling } else { ceiling + 1 })
     }
 
+    /// Whether nothing was refused that has not been served since.
+    pub fn is_empty(&self) -> bool {
+        self.ceiling == 0
+    }
+
     /// So many were in flight when one of them was served: a ceiling below that is none.
     pub fn served(&mut self, in_flight: f32, now: Time) {
         if self.ceiling > 0 && !self.stands(now) && in_flight > f32::from(self.ceiling) + 0.5 {

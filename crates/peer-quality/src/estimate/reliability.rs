@@ -38,6 +38,7 @@ pub enum Verdict {
 
 impl Reliability {
     /// Counts one end.
+    #[inline]
     pub fn observe(&mut self, verdict: Verdict) {
         let outcome = match verdict {
             Verdict::Kept => 1.0,

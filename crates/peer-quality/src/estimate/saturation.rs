@@ -65,6 +65,7 @@ impl Saturation {
     }
 
     /// The recommended number of requests in flight, at least 1.
+    #[inline]
     pub fn limit(&self) -> u32 {
         u32::from(LEVELS[self.current as usize])
     }
@@ -103,23 +104,24 @@ impl Saturation {
     /// Notes that one request alone achieved `slowness` while `concurrency` requests were in flight: together they moved about that many times as much.
     /// Where the concurrency is not `confirmed` by dispatches but only what was recommended, it cannot show that more is better, so the
     /// recommendation never rises above its start (scenario C3).
+    #[inline]
     pub fn observe_one(&mut self, concurrency: f32, slowness: Slowness, confirmed: bool) {
         self.observe(concurrency, concurrency.max(1.0) * slowness.bytes_per_sec() as f32, 1, confirmed);
     }
 
+    #[inline]
     fn observe(&mut self, concurrency: f32, total: f32, ends: u8, confirmed: bool) {
         self.confirmed = confirmed;
         let at = nearest_level(concurrency);
         let rate = self.believable(at, total);
         let fade = (0..ends).fold(1.0, |fade, _| fade * FADE);
-        for (other, level) in self.levels.iter_mut().enumerate() {
-            if other != at as usize {
-                level.weight *= fade;
-            }
+        let before = self.levels[at as usize].weight;
+        for level in &mut self.levels {
+            level.weight *= fade;
         }
         let level = &mut self.levels[at as usize];
         let weight = f32::from(ends).min(SEEN_ENOUGH);
-        level.weight = (level.weight + weight).min(MEMORY);
+        level.weight = (before + weight).min(MEMORY);
         level.rate += (rate - level.rate) * weight / level.weight;
         self.ends = self.ends.saturating_add(ends);
         let seen = self.levels[self.current as usize].weight >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
@@ -132,6 +134,7 @@ impl Saturation {
         }
     }
 
+    #[inline]
     fn believable(&self, at: u8, rate: f32) -> f32 {
         let level = self.levels[at as usize];
         let known = if level.weight >= KNOWN { Some(level.rate) } else { self.best_rate() };
@@ -170,6 +173,7 @@ impl Default for Saturation {
     }
 }
 
+#[inline]
 fn nearest_level(concurrency: f32) -> u8 {
     let nearer = |pair: &[u16]| concurrency * concurrency <= f32::from(pair[0]) * f32::from(pair[1]);
     LEVELS.windows(2).position(nearer).unwrap_or(LEVELS.len() - 1) as u8

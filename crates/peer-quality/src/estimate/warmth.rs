@@ -23,6 +23,26 @@ pub struct Idleness {
     opened_at: Option<Time>,
 }
 
+/// Whether a window is open, and when it was last used.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Connection {
+    /// Nothing larger than the first window came over it.
+    Cold,
+    /// It was open at this moment and idle since.
+    OpenAt(Time),
+}
+
+impl Connection {
+    /// The state of the connection for a request sent now.
+    #[inline]
+    pub fn warmth(&self, first_byte_s: Option<f64>, now: Time) -> Warmth {
+        let Connection::OpenAt(active_at) = *self else { return Warmth::Cold };
+        let timer_s = first_byte_s.map_or(RTO_UNKNOWN_S, |trip_s| retransmission_timeout_s(trip_s, trip_s));
+        let idle_s = now.since(active_at).as_secs_f64();
+        if idle_s <= timer_s { Warmth::Warm } else { Warmth::Cold }
+    }
+}
+
 impl Idleness {
     /// Requests were sent.
     pub fn sent(&mut self, first_byte_s: Option<f64>, now: Time) {
@@ -39,9 +59,12 @@ impl Idleness {
 
     /// The state of the connection for a request sent now.
     pub fn warmth(&self, first_byte_s: Option<f64>, now: Time) -> Warmth {
-        let timer_s = first_byte_s.map_or(RTO_UNKNOWN_S, |trip_s| retransmission_timeout_s(trip_s, trip_s));
-        let idle_s = now.since(self.active_at).as_secs_f64();
-        if self.opened_at.is_some() && idle_s <= timer_s { Warmth::Warm } else { Warmth::Cold }
+        self.standing().warmth(first_byte_s, now)
+    }
+
+    /// What is left of this for a question at any later moment.
+    pub fn standing(&self) -> Connection {
+        if self.opened_at.is_some() { Connection::OpenAt(self.active_at) } else { Connection::Cold }
     }
 
     /// A body arrived that was asked for at `sent`: the sample less what slow start cost it, and the share of the wait for the body that this leaves.

@@ -24,6 +24,7 @@ pub struct Sample {
 
 impl Sample {
     /// The sample of a body that arrived, in whole or in part; none where nothing arrived.
+    #[inline]
     pub fn of(delivery: &Delivery) -> Option<Sample> {
         let rate_is_evidence = matches!(delivery.end, End::Completed | End::Interrupted);
         if !rate_is_evidence || delivery.bytes == Bytes::ZERO {
@@ -40,6 +41,7 @@ impl Sample {
     }
 
     /// The slowness that a request which ran out of time shows at least, where some bytes had come (MEAS-10: censored).
+    #[inline]
     pub fn censored(delivery: &Delivery) -> Option<Slowness> {
         let overdue = delivery.end == End::Failed(Fault::Timeout);
         let shown = overdue && delivery.bytes > Bytes::ZERO && delivery.elapsed > RESOLUTION;
@@ -47,12 +49,14 @@ impl Sample {
     }
 
     /// Slowness of the body alone, given a time to first byte of `first_byte_s` seconds: at least half the resolution is left for it.
+    #[inline]
     pub fn body(&self, first_byte_s: f64) -> Slowness {
         let body_s = (self.wait_s - first_byte_s).max(RESOLUTION.as_secs_f64().min(self.wait_s));
         Slowness::from_secs_per_byte(body_s / self.bytes.as_f64().max(1.0))
     }
 
     /// Slowness of the whole wait: what one request alone achieved.
+    #[inline]
     pub fn whole(&self) -> Slowness {
         Slowness::from_secs_per_byte(self.wait_s / self.bytes.as_f64().max(1.0))
     }

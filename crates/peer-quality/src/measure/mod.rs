@@ -13,5 +13,5 @@ pub use crate::facts::{Delivery, End, Fault};
 pub use delivery::Sample;
 pub use evidence::{Burst, Kernel, RoundTrip};
 pub use in_flight::InFlight;
-pub use pending::{DISPATCH_TTL, Pending};
-pub use throughput::{Load, Throughput};
+pub use pending::{DISPATCH_TTL, Pending, Settled};
+pub use throughput::{Load, Stretch, Throughput};

@@ -8,10 +8,16 @@ use alloc::vec::Vec;
 use crate::rank::explore;
 use crate::rank::plan::{self, Advice, Pick, Work};
 use crate::rank::quote::Quote;
+use crate::table::Slot;
+
+/// Quotes that are sorted beyond the number of sources at first: some of the first have no room.
+const MARGIN: usize = 8;
 
 /// Decides who should do `work`, out of `quotes` in any order; `decisions` were made, this one among them.
 pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut Advice) {
-    let (mut proven, mut cold) = (Order::with_capacity(quotes.len()), Order::default());
+    let few = work.sources.saturating_add(MARGIN);
+    let mut proven = Order::new(quotes, few, |quote| plan::is_admissible(quote) && quote.is_proven());
+    let mut cold = Order::new(quotes, few, |quote| plan::is_admissible(quote) && !quote.is_proven() && quote.room > 0);
     let mut open = 0_usize;
     for quote in quotes.iter().filter(|quote| plan::is_admissible(quote)) {
         open += 1;
@@ -31,7 +37,7 @@ pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut A
     }
     if open == 0 {
         // Better a peer of bad repute, one request at a time, than none; but not because the good ones are busy.
-        let mut last_resort = Order::default();
+        let mut last_resort = Order::new(quotes, few, |quote| quote.room > 0);
         quotes.iter().filter(|quote| quote.room > 0).for_each(|quote| last_resort.push(quote));
         let picks = last_resort.first(work.sources).iter();
         into.extend(picks.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
@@ -44,7 +50,14 @@ pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut A
 }
 
 /// The answer where anybody is proven.
-fn trust(quotes: &[Quote], proven: &mut Order, cold: &mut Order, work: &Work, decisions: u64, into: &mut Advice) {
+fn trust(
+    quotes: &[Quote],
+    proven: &mut Order<'_, impl Fn(&Quote) -> bool>,
+    cold: &mut Order<'_, impl Fn(&Quote) -> bool>,
+    work: &Work,
+    decisions: u64,
+    into: &mut Advice,
+) {
     let known = proven.len();
     let leading = proven.with_room(work.sources);
     let end_s = work.ranges.map_or(f32::INFINITY, |ranges| plan::end_s(leading, ranges, work.range));
@@ -67,13 +80,16 @@ fn trust(quotes: &[Quote], proven: &mut Order, cold: &mut Order, work: &Work, de
     // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
     let places = explore::places(work.sources, known);
     let fits = |quote: &&Quote| explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote);
-    let unmeasured = |cold: &mut Order| -> Vec<Quote> {
-        if places == 0 { Vec::new() } else { cold.all().iter().filter(fits).take(places).copied().collect() }
+    let unmeasured = cold.first_fit(places, fits);
+    let without_tried: Vec<Quote>;
+    let rest = if leading.iter().any(is_tried) {
+        without_tried = leading.iter().filter(|quote| !is_tried(quote)).copied().collect();
+        &without_tried
+    } else {
+        leading
     };
-    let unmeasured = unmeasured(cold);
-    let rest: Vec<Quote> = leading.iter().filter(|quote| !is_tried(quote)).copied().collect();
     let half = u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX);
-    plan::place(&rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
+    plan::place(rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
     if let Some(quote) = tried {
         into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
     }
@@ -81,58 +97,109 @@ fn trust(quotes: &[Quote], proven: &mut Order, cold: &mut Order, work: &Work, de
     into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
 }
 
-/// Quotes in the order of their keys, sorted no further than they are looked at: a decision needs the first few of thousands.
-#[derive(Default)]
-struct Order<'a> {
-    keys: Vec<(u64, &'a Quote)>,
+/// The first of some quotes by their keys. Only those are kept and sorted that may be among the first few: a decision needs no more of thousands.
+struct Order<'a, F> {
+    quotes: &'a [Quote],
+    belongs: F,
+    /// How many are pushed.
+    len: usize,
+    /// So many of the first are kept.
+    most: usize,
+    /// No key above is among them.
+    bound: u64,
+    /// Those that may be among them, in any order.
+    kept: Vec<(u64, &'a Quote)>,
     /// The first quotes, in order.
     sorted: Vec<Quote>,
 }
 
-impl<'a> Order<'a> {
-    fn with_capacity(capacity: usize) -> Self {
-        Order { keys: Vec::with_capacity(capacity), sorted: Vec::new() }
+impl<'a, F: Fn(&Quote) -> bool> Order<'a, F> {
+    /// An order of those of `quotes` that `belong` to it, all of which are to be pushed; at first for its first `most`.
+    fn new(quotes: &'a [Quote], most: usize, belongs: F) -> Self {
+        Order { quotes, belongs, len: 0, most, bound: u64::MAX, kept: Vec::new(), sorted: Vec::new() }
     }
 
+    #[inline]
     fn push(&mut self, quote: &'a Quote) {
-        self.keys.push((quote.key(), quote));
+        self.len += 1;
+        self.keep(quote);
+    }
+
+    #[inline]
+    fn keep(&mut self, quote: &'a Quote) {
+        let key = quote.key();
+        if key <= self.bound {
+            if self.kept.len() == self.kept.capacity() {
+                self.make_room();
+            }
+            self.kept.push((key, quote));
+        }
+    }
+
+    /// Drops who is not among the first, once there are twice as many.
+    #[cold]
+    fn make_room(&mut self) {
+        let twice = self.most.saturating_mul(2).min(self.quotes.len());
+        if self.kept.len() < twice {
+            self.kept.reserve_exact(twice - self.kept.len());
+            return;
+        }
+        self.kept.select_nth_unstable_by_key(self.most, place);
+        self.kept.truncate(self.most);
+        self.bound = self.kept.iter().map(|(key, _)| *key).max().unwrap_or(u64::MAX);
     }
 
     fn len(&self) -> usize {
-        self.keys.len()
+        self.len
     }
 
     fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.len == 0
     }
 
     /// The first `count`, or all if they are fewer.
     fn first(&mut self, count: usize) -> &[Quote] {
-        let count = count.min(self.keys.len());
-        let done = self.sorted.len();
-        if done < count {
-            // Equal keys are told apart by the slot, so that the order is one of the quotes and not of how they came.
-            let by = |(key, quote): &(u64, &Quote)| (*key, quote.slot);
-            let rest = &mut self.keys[done..];
-            if count - done < rest.len() {
-                rest.select_nth_unstable_by_key(count - done - 1, by);
+        let count = count.min(self.len);
+        if count > self.sorted.len() {
+            if count > self.most && self.kept.len() < self.len {
+                (self.most, self.bound) = (count, u64::MAX);
+                self.kept.clear();
+                let quotes = self.quotes;
+                for quote in quotes {
+                    if (self.belongs)(quote) {
+                        self.keep(quote);
+                    }
+                }
             }
-            rest[..count - done].sort_unstable_by_key(by);
-            self.sorted.extend(rest[..count - done].iter().map(|(_, quote)| **quote));
+            self.kept.sort_unstable_by_key(place);
+            // Where some were dropped, what is kept beyond the first is not all that there is.
+            let sound = if self.kept.len() < self.len { self.most } else { self.len };
+            self.sorted.clear();
+            self.sorted.extend(self.kept.iter().take(sound).map(|(_, quote)| **quote));
         }
         &self.sorted[..count]
     }
 
-    fn all(&mut self) -> &[Quote] {
-        self.first(usize::MAX)
-    }
-
     /// The first of them, so many that `sources` have room.
     fn with_room(&mut self, sources: usize) -> &[Quote] {
-        let mut count = sources.saturating_add(8);
+        let mut count = sources.saturating_add(MARGIN);
         while count < self.len() && self.first(count).iter().filter(|quote| quote.room > 0).count() < sources {
             count = count.saturating_mul(2);
         }
         plan::leading(self.first(count), sources)
     }
+
+    /// The first `count` of those that are `fit`.
+    fn first_fit(&mut self, count: usize, fit: impl Fn(&&Quote) -> bool) -> Vec<Quote> {
+        let mut among = if count == 0 { 0 } else { count.saturating_add(MARGIN) };
+        while among < self.len() && self.first(among).iter().filter(&fit).count() < count {
+            among = among.saturating_mul(4);
+        }
+        self.first(among).iter().filter(fit).take(count).copied().collect()
+    }
+}
+
+/// Equal keys are told apart by the slot, so that the order is one of the quotes and not of how they came.
+fn place(&(key, quote): &(u64, &Quote)) -> (u64, Slot) {
+    (key, quote.slot)
 }

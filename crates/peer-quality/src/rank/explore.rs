@@ -44,24 +44,24 @@ pub struct Schedule {
 
 /// The peer to try in this decision, if one is due: unmeasured ones first, then whoever is most overdue.
 pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Schedule) -> Option<Quote> {
-    let open = quotes.filter(|quote| is_idle(quote) && quote.may_be_tried && in_time(quote, schedule.end_s));
+    let is_open = |quote: &Quote| is_idle(quote) && quote.may_be_tried && in_time(quote, schedule.end_s);
     let few = schedule.proven < schedule.sources.saturating_mul(MANY);
     let period = if few { PERIOD_FEW } else { PERIOD_MANY };
     // The first decision about a content leads with who is proven.
     if schedule.decision % period == 1 {
-        let cold = open.clone().filter(|quote| !quote.is_proven() && quote.class <= Class::Probation);
-        if let Some(cold) = cold.min_by_key(|quote| (quote.last_tried, quote.key())) {
+        let cold = |quote: &&Quote| !quote.is_proven() && quote.class <= Class::Probation && is_open(quote);
+        if let Some(cold) = quotes.clone().filter(cold).min_by_key(|quote| (quote.last_tried, quote.key())) {
             return Some(*cold);
         }
     }
-    if let Some(promising) =
-        open.clone().filter(|quote| quote.is_promising && !quote.is_fitful).min_by_key(|quote| quote.key())
-    {
+    let promising = quotes.clone().filter(|quote| quote.is_promising && !quote.is_fitful && is_open(quote));
+    if let Some(promising) = promising.min_by_key(|quote| quote.key()) {
         return Some(*promising);
     }
     if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
         return None;
     }
+    let open = quotes.filter(|quote| is_open(quote));
     let count = open.clone().count();
     let waited = |quote: &Quote| schedule.decisions.saturating_sub(quote.last_tried);
     let overdue = |quote: &&Quote| {

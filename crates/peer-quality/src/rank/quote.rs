@@ -41,7 +41,7 @@ pub struct Quote {
     pub pace: f32,
     /// How its connection opens, if it is cold.
     pub opening: Opening,
-    /// Seconds until its body starts, where its connection is cold.
+    /// Seconds until its body starts, where its connection is cold; 0 elsewhere.
     pub start_s: f32,
     /// How many more requests it may have in flight.
     pub room: u32,
@@ -122,6 +122,7 @@ const FILL_MAX: u32 = 4;
 
 impl Terms {
     /// The quote for a request of `size` bytes; none for a banned peer.
+    #[inline]
     pub fn quote(&self, slot: Slot, size: Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
         let class = match (self.standing, self.cooling) {
             (Standing::Banned, _) => return None,
@@ -133,9 +134,9 @@ impl Terms {
         let limit =
             if class == Class::Open && !self.failing { self.limit.max(self.fills_with(size)).max(1) } else { 1 };
         let room = limit.saturating_sub(self.in_flight);
-        let (usual, usual_tail) = (self.forecast.mean_s(size), self.forecast.tail_s(size));
-        let mean =
-            self.capacity.map_or(usual, |capacity| self.behind_queue_s(size, &capacity) + self.forecast.ramp_s(size));
+        let ramp_s = self.forecast.ramp_s(size);
+        let (usual, usual_tail) = (self.forecast.warm_s(size) + ramp_s, self.forecast.tail_s(size));
+        let mean = self.capacity.map_or(usual, |capacity| self.behind_queue_s(size, &capacity) + ramp_s);
         let tail = mean * (usual_tail / usual.max(1e-6)).max(1.0);
         let overdue = if self.oldest_pending_s > OVERDUE_TAILS * usual_tail { self.oldest_pending_s } else { 0.0 };
         let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 }
@@ -154,7 +155,10 @@ impl Terms {
             usual_s: usual,
             pace: capacity,
             opening,
-            start_s: tail - (self.forecast.ramp_s(size) + size.get() as f32 / capacity.max(1.0)),
+            start_s: match opening.is_open() {
+                true => 0.0,
+                false => tail - (ramp_s + size.get() as f32 / capacity.max(1.0)),
+            },
             room,
             in_flight: self.in_flight,
             last_tried,
@@ -172,8 +176,15 @@ impl Terms {
 }
 
 impl Terms {
+    /// [`quote`](Self::quote) where it is not called for each of thousands.
+    #[inline(never)]
+    pub fn quoted(&self, slot: Slot, size: Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
+        self.quote(slot, size, last_tried, salt)
+    }
+
     /// Requests of `size` that keep the path busy while each waits for its first byte, as the record of single requests has it (algorithms: useful concurrency
     /// n*). Judging by experiment alone can settle below it, since every experiment costs requests.
+    #[inline]
     fn fills_with(&self, size: Bytes) -> u32 {
         if self.capacity.is_none() || self.forecast.basis != Basis::Measured {
             return 1;

@@ -1,0 +1,42 @@
+//! What is kept of a peer from the first request that the host reports as sent, or the first refusal: most of the peers that a table remembers have neither.
+
+use crate::estimate::{Idleness, Refusals};
+use crate::measure::throughput::Load;
+use crate::measure::{Delivery, Pending, Settled, Stretch, Throughput};
+use crate::units::Time;
+
+/// Requests in flight to a peer, and what follows from when they were sent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    pub(crate) pending: Pending,
+    throughput: Throughput,
+    pub(crate) idleness: Idleness,
+    pub(crate) refusals: Refusals,
+}
+
+/// What the end of a request says beside those in flight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ending {
+    /// The load right before it.
+    pub(crate) before: Load,
+    /// The request that it was, if one was in flight.
+    pub(crate) settled: Option<Settled>,
+    /// The stretch of busy time that it completes.
+    pub(crate) stretch: Option<Stretch>,
+}
+
+impl Flow {
+    /// Requests were sent; `first_byte_s` is the mean time to first byte, seconds.
+    pub(crate) fn sent(&mut self, requests: u32, first_byte_s: Option<f64>, now: Time) {
+        self.pending.sent(requests, now);
+        self.idleness.sent(first_byte_s, now);
+    }
+
+    /// A request ended.
+    pub(crate) fn ended(&mut self, delivery: &Delivery, now: Time) -> Ending {
+        let before = self.pending.load(now);
+        let settled = self.pending.settle(delivery.elapsed, now);
+        let stretch = settled.and_then(|_| self.throughput.ended(delivery.bytes, before, self.pending.load(now)));
+        Ending { before, settled, stretch }
+    }
+}
