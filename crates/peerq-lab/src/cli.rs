@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::plan::{self, Part, Plan, PlanError};
 use crate::report::{self, Bench, Compare, Lines, LinesError, Progress, Selection, Summary};
+use crate::study::{self, Study};
 
 /// Seeds of the quick set.
 pub const QUICK_SEEDS: u32 = 3;
@@ -25,15 +26,23 @@ pub enum LabError {
     /// A policy is unknown.
     #[error("{0}")]
     Policy(String),
+    /// A study was named beside something else.
+    #[error(
+        "`{0}` is a study, a set of plans with a table of its own: name nothing beside it (`--seeds 3` makes it quick)"
+    )]
+    Beside(&'static str),
     /// Nothing was chosen.
-    #[error("no plan was named; name plans or scenarios, or use --all or --quick (`peerq lab list` shows them)")]
+    #[error(
+        "no plan was named; name plans or scenarios, or use --all or --quick (`peerq lab list` shows them), or a study: {}",
+        studies()
+    )]
     Nothing,
 }
 
 /// Which plans.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
-    /// Names of built-in plans, scenarios (`A6`), or paths of plan files.
+    /// Names of built-in plans, scenarios (`A6`), or paths of plan files; or of one [study](Study) alone.
     pub names: Vec<String>,
     /// All built-in plans.
     pub all: bool,
@@ -88,11 +97,30 @@ pub fn list_table(listed: &[Listed]) -> String {
     listed.iter().map(line).collect()
 }
 
+fn studies() -> String {
+    Study::ALL.map(Study::name).join(", ")
+}
+
+/// The study that is named, if one is.
+///
+/// # Errors
+/// [`LabError::Beside`] where plans are chosen besides.
+pub fn study(chosen: &Chosen) -> Result<Option<Study>, LabError> {
+    let Some(study) = chosen.names.iter().find_map(|name| Study::named(name)) else { return Ok(None) };
+    if chosen.names.len() > 1 || chosen.all || chosen.quick {
+        return Err(LabError::Beside(study.name()));
+    }
+    Ok(Some(study))
+}
+
 /// The plans chosen, each once.
 ///
 /// # Errors
-/// [`LabError::Plan`] for a name that is none and a file that is no plan; [`LabError::Nothing`] where nothing was asked for.
+/// [`LabError::Plan`] for a name that is none and a file that is no plan; [`LabError::Nothing`] where nothing was asked for; those of [`study()`].
 pub fn plans(chosen: &Chosen) -> Result<Vec<Plan>, LabError> {
+    if let Some(study) = study(chosen)? {
+        return Ok(study.plans()?);
+    }
     let mut plans: Vec<Plan> = Vec::new();
     if chosen.all || chosen.quick {
         plans = plan::builtin()?;
@@ -160,6 +188,15 @@ pub fn compare(lines: &Lines) -> (Compare, String) {
     (report::compare(&summaries), report::compare_table(&summaries))
 }
 
+/// The compare document of the study of adversaries, its tables, and the goals that are missed.
+pub fn adversaries(lines: &Lines) -> (Compare, String, Vec<String>) {
+    let summaries = report::summarise(lines);
+    let study = study::adversaries::adversaries(&summaries);
+    let text = study.to_string();
+    let missed = study.goals.iter().filter(|goal| !goal.met).map(|goal| goal.what.clone()).collect();
+    (Compare { adversaries: Some(study), ..report::compare(&summaries) }, text, missed)
+}
+
 /// Everything about each plan, as text.
 pub fn tables(lines: &Lines) -> String {
     report::summarise(lines).iter().map(report::plan_table).collect::<Vec<_>>().join("\n")
@@ -205,6 +242,21 @@ mod tests {
         let names: Vec<&str> = chosen.iter().map(|plan| plan.name.as_str()).collect();
         assert_eq!(names, ["a6-mirrors-share-a-link", "a6-our-link-is-the-bottleneck", "toy"]);
         assert!(plans(&Chosen::default()).unwrap_err().to_string().contains("--all"));
+    }
+
+    #[test]
+    fn a_study_stands_for_its_plans_and_alone() {
+        let named = |names: &[&str], quick| Chosen {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            quick,
+            ..Chosen::default()
+        };
+        let all = plans(&named(&["adversaries"], false)).unwrap();
+        assert!(all.len() >= 20 && all.iter().all(|plan| plan.scenario.starts_with('B')));
+        for beside in [named(&["a1", "Adversaries"], false), named(&["adversaries"], true)] {
+            let error = plans(&beside).unwrap_err().to_string();
+            assert!(error.contains("`adversaries`") && error.contains("--seeds"), "{error}");
+        }
     }
 
     #[test]

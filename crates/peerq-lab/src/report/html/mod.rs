@@ -166,8 +166,18 @@ fn policies(html: &mut String, summary: &Summary, palette: &Palette) {
     }
 }
 
-const HEADS: [&str; 9] =
-    ["policy", "p50 s", "p95 s", "p99 s", "over yardstick p50 / p99", "missed", "hostile", "wasted", "panics"];
+const HEADS: [&str; 10] = [
+    "policy",
+    "p50 s",
+    "p95 s",
+    "p99 s",
+    "over yardstick p50 / p99",
+    "missed",
+    "hostile",
+    "credited / delivered",
+    "wasted",
+    "panics",
+];
 
 fn row(html: &mut String, shown: &str, policy: &str, one: &PolicyFigures) {
     let class = if policy == OURS { " class=\"ours\"" } else { "" };
