@@ -197,6 +197,24 @@ pub fn adversaries(lines: &Lines) -> (Compare, String, Vec<String>) {
     (Compare { adversaries: Some(study), ..report::compare(&summaries) }, text, missed)
 }
 
+/// The compare document of the study of the selector specification, its table, and the goals that are missed. `selection` is that of the `lines`; `clock` gives
+/// seconds from any origin.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn specs(
+    bench: &dyn Bench,
+    lines: &Lines,
+    selection: &Selection,
+    clock: &dyn Fn() -> f64,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<(Compare, String, Vec<String>), LabError> {
+    let summaries = report::summarise(lines);
+    let study = study::specs(bench, (lines, &summaries), selection, clock, watch).map_err(LabError::Policy)?;
+    let (text, missed) = (study.to_string(), study.missed());
+    Ok((Compare { specs: Some(study), ..report::compare(&summaries) }, text, missed))
+}
+
 /// Everything about each plan, as text.
 pub fn tables(lines: &Lines) -> String {
     report::summarise(lines).iter().map(report::plan_table).collect::<Vec<_>>().join("\n")

@@ -1,12 +1,13 @@
 //! `peerq lab`: experiments in the laboratory. This file reads arguments and prints; the work is `peerq_lab::cli`.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Subcommand;
 use peerq_lab::cli::{self, Chosen, LabError};
 use peerq_lab::fuzz;
 use peerq_lab::laboratory::Laboratory;
-use peerq_lab::report::{Lines, Progress, Selection, Shard};
+use peerq_lab::report::{Compare, Lines, Progress, Selection, Shard};
 use peerq_lab::study::Study;
 
 use crate::exit::Failure;
@@ -26,6 +27,7 @@ Examples:
   peerq lab compare A1
   peerq lab compare --quick --json
   peerq lab compare adversaries
+  peerq lab compare specs --seeds 5
   peerq lab run --all --seeds 20 --shard 1/4 --output part1.jsonl
   peerq lab merge part1.jsonl part2.jsonl --output all.jsonl
   peerq lab report all.jsonl --output report.html
@@ -33,6 +35,7 @@ Examples:
 
 A study is a set of plans with a table and goals of its own:
   adversaries  what hostile peers gain from each policy, and by how much it overrates them
+  specs        the invariants of the selector specification: ours, the published selector, the yardstick
 
 Exit code 1 means that a plan which this version should meet is not met, that a study misses a goal, or that
 fuzzing found something.";
@@ -133,10 +136,19 @@ impl Runs {
         Chosen { names: self.plans.clone(), all: self.all, quick: self.quick }
     }
 
+    fn selection(&self) -> Selection {
+        Selection { seeds: self.seeds, policies: self.policies.clone(), shard: self.shard, threads: self.threads }
+    }
+
+    /// The study of the specification, which runs some plans again and times decisions.
+    fn specs(&self, lines: &Lines) -> Result<(Compare, String, Vec<String>), Failure> {
+        let begun = Instant::now();
+        let clock = || begun.elapsed().as_secs_f64();
+        cli::specs(&Laboratory, lines, &self.selection(), &clock, &|_| ()).map_err(refused)
+    }
+
     fn run(&self) -> Result<Lines, Failure> {
-        let chosen = self.chosen();
-        let selection =
-            Selection { seeds: self.seeds, policies: self.policies.clone(), shard: self.shard, threads: self.threads };
+        let (chosen, selection) = (self.chosen(), self.selection());
         let bar = progress::runs(0);
         let watch = |progress: Progress| {
             bar.set_length(progress.all as u64);
@@ -185,6 +197,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             };
             let (document, table, missed) = match study {
                 Study::Adversaries => cli::adversaries(&lines),
+                Study::Specs => runs.specs(&lines)?,
             };
             output::line(&if json { output::to_json(&document)? } else { table.trim_end().to_owned() })?;
             match missed.is_empty() {

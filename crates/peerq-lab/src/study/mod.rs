@@ -6,30 +6,42 @@
 //! | study | question | file |
 //! |---|---|---|
 //! | `adversaries` | what do hostile peers gain, and by how much are they overrated? | [`adversaries`] |
+//! | `specs` | are the invariants of the selector specification kept? | [`specs`] |
 
 pub mod adversaries;
 mod goal;
+mod repeats;
+pub mod specs;
+mod work;
+
+use std::collections::BTreeMap;
 
 pub use adversaries::Adversaries;
 pub use goal::Goal;
+pub use specs::Specs;
 
 use crate::plan::{self, Plan, PlanError};
+use crate::report::{Bench, Lines, Progress, Selection, Summary, run};
+use specs::{Bound, Row};
 
 /// Which study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Study {
     /// Every policy in the worlds of the adversaries.
     Adversaries,
+    /// The invariants of the selector specification.
+    Specs,
 }
 
 impl Study {
     /// All of them.
-    pub const ALL: [Study; 1] = [Study::Adversaries];
+    pub const ALL: [Study; 2] = [Study::Adversaries, Study::Specs];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Study::Adversaries => "adversaries",
+            Study::Specs => "specs",
         }
     }
 
@@ -43,10 +55,57 @@ impl Study {
     /// # Errors
     /// None in a released laboratory.
     pub fn plans(self) -> Result<Vec<Plan>, PlanError> {
-        let mut plans = plan::builtin()?;
         match self {
-            Study::Adversaries => plans.retain(|plan| plan.scenario.starts_with('B')),
+            Study::Adversaries => {
+                Ok(plan::builtin()?.into_iter().filter(|plan| plan.scenario.starts_with('B')).collect())
+            }
+            Study::Specs => specs::plans(),
         }
-        Ok(plans)
     }
+}
+
+/// Plans whose runs are repeated for invariant F: what they start from is nothing, so that trials are drawn.
+const REPEATED: [&str; 2] = ["s1-convergence", "s5-exploration"];
+
+/// Seeds with which selectors are asked for replacements twice.
+const REPLACED_SEEDS: u32 = 100;
+
+/// Growth of work that still is bounded by the number of peers, sorting included.
+const GROWTH_MAX: f64 = 1.3;
+
+/// The study of the selector specification, of `lines` and of what is measured besides: runs repeated as `selection` says, and work timed by `clock`, seconds
+/// from any origin.
+///
+/// # Errors
+/// A policy that the bench does not have is named.
+pub fn specs(
+    bench: &dyn Bench,
+    (lines, summaries): (&Lines, &[Summary]),
+    selection: &Selection,
+    clock: &dyn Fn() -> f64,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<Specs, String> {
+    let mut plans = Study::Specs.plans().map_err(|error| error.to_string())?;
+    plans.retain(|plan| REPEATED.contains(&plan.name.as_str()));
+    let again = run(bench, &plans, selection, watch)?;
+    let ran = |policy: &str| lines.runs.iter().any(|run| run.policy == policy);
+    let each = |of: &dyn Fn(&str) -> Option<f64>| -> BTreeMap<String, Option<f64>> {
+        specs::POLICIES.into_iter().filter(|name| ran(name)).map(|name| (name.to_owned(), of(name))).collect()
+    };
+    let whole = Bound::AtLeast(1.0);
+    let repeats = vec![
+        Row::measured(
+            "share of runs the same when run again",
+            whole,
+            each(&|name| repeats::share(lines, &again, name)),
+        ),
+        Row::measured(
+            "share of replacements the same when asked again",
+            whole,
+            each(&|name| repeats::replacements(name, REPLACED_SEEDS)),
+        ),
+    ];
+    let growth = each(&|name| work::growth(name, clock));
+    let work = Row::measured("power of 256 to 4096 peers that time grows with", Bound::AtMost(GROWTH_MAX), growth);
+    specs::specs(summaries, repeats, work).map_err(|error| error.to_string())
 }
