@@ -55,6 +55,9 @@ pub struct Row {
     pub values: BTreeMap<String, Option<f64>>,
 }
 
+/// One value of a column's.
+type Condense = fn(&[f64]) -> Option<f64>;
+
 impl Row {
     fn value(&self, policy: &str) -> Option<f64> {
         self.values.get(policy).copied().flatten()
@@ -140,7 +143,7 @@ impl Adversaries {
     }
 
     /// One table; `last` condenses a column into its last line, under the name of what it does.
-    fn table(&self, rows: &[Row], shown: fn(f64) -> String, (name, last): (&str, fn(&[f64]) -> Option<f64>)) -> String {
+    fn table(&self, rows: &[Row], shown: fn(f64) -> String, (name, last): (&str, Condense)) -> String {
         let columns: Vec<&String> = self.policies.iter().filter(|name| *name != YARDSTICK).collect();
         // Names in two lines where they have two words: the table fits a terminal.
         let halves = |name: &&String| match name.split_once('-') {

@@ -44,7 +44,7 @@ fn alike<S: Selector>(make: impl Fn(u64) -> S, seeds: u32) -> f64 {
     same as f64 / f64::from(seeds.max(1))
 }
 
-/// Whom it names after everybody has delivered a range equally well.
+/// Whom it names after every other peer has delivered a range, equally well, and the rest is unknown.
 fn replaced<S: Selector>(mut selector: S) -> Vec<PeerIndex> {
     let candidate = |index| Candidate { peer: PeerIndex(index), group: index, relayed: false, handshake_rtt_s: 0.05 };
     let candidates: Vec<Candidate> = (0..PEERS).map(candidate).collect();
@@ -67,12 +67,12 @@ fn replaced<S: Selector>(mut selector: S) -> Vec<PeerIndex> {
         first_byte: Some(Span::from_millis(50)),
         end: End::Completed,
     };
-    for one in &candidates {
+    for one in candidates.iter().step_by(2) {
         selector.dispatched(one.peer, question.now);
     }
     question.now = Time::from_secs(2);
     selector.set_clock(question.now);
-    for one in &candidates {
+    for one in candidates.iter().step_by(2) {
         selector.record(one.peer, question.content, question.range, &delivery, question.now);
     }
     question.decision = 1;
