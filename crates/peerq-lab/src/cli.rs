@@ -309,6 +309,22 @@ mod tests {
     }
 
     #[test]
+    fn a_report_of_a_study_shows_its_tables_and_goals() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("study.json");
+        let chosen = Chosen { names: vec!["b1".into()], ..Chosen::default() };
+        let lines = run(&Toy, &chosen, &Selection::default(), &|_| ()).unwrap();
+        let (document, text, missed) = adversaries(&lines);
+        std::fs::write(&path, serde_json::to_string_pretty(&document).unwrap()).unwrap();
+        let page = report(std::slice::from_ref(&path)).unwrap();
+        assert!(page.contains("id=\"adversaries\"") && page.contains("Deadlines missed"), "{page}");
+        assert!(
+            text.contains("credited / delivered at most 1.33") && page.contains("credited / delivered at most 1.33")
+        );
+        assert_eq!(missed.len(), page.matches("not met</span> peerq:").count());
+    }
+
+    #[test]
     fn the_quick_set_has_few_seeds_unless_told_otherwise() {
         let quick = Chosen { quick: true, ..Chosen::default() };
         let lines = run(&Toy, &quick, &Selection::default(), &|_| ()).unwrap();

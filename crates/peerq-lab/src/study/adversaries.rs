@@ -59,7 +59,8 @@ pub struct Row {
 type Condense = fn(&[f64]) -> Option<f64>;
 
 impl Row {
-    fn value(&self, policy: &str) -> Option<f64> {
+    /// A policy's value.
+    pub fn value(&self, policy: &str) -> Option<f64> {
         self.values.get(policy).copied().flatten()
     }
 }
@@ -106,13 +107,13 @@ impl Adversaries {
         let largest = rated().max_by(|one, other| one.0.total_cmp(&other.0));
         let above: Vec<String> = rated()
             .filter(|(ratio, _)| *ratio > CREDIT_MAX)
-            .map(|(ratio, plan)| format!("{} in {plan}", shown_ratio(ratio)))
+            .map(|(ratio, plan)| format!("{} in {plan}", times(ratio)))
             .collect();
         Goal {
             what: format!("{ours}: credited / delivered at most {CREDIT_MAX} in every plan"),
             got: match largest {
                 None => "no hostile peer was credited with anything".to_owned(),
-                Some((ratio, plan)) if above.is_empty() => format!("at most {}, in {plan}", shown_ratio(ratio)),
+                Some((ratio, plan)) if above.is_empty() => format!("at most {}, in {plan}", times(ratio)),
                 Some(_) => above.join(", "),
             },
             met: largest.is_some() && above.is_empty(),
@@ -176,17 +177,22 @@ fn largest(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::max)
 }
 
-fn shown_ratio(ratio: f64) -> String {
+/// A share in percent, as it is shown.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}", share * 100.0)
+}
+
+/// A ratio, as it is shown.
+pub(crate) fn times(ratio: f64) -> String {
     if ratio >= 100.0 { format!("{ratio:.0}") } else { format!("{ratio:.2}") }
 }
 
 impl fmt::Display for Adversaries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let percent = |share: f64| format!("{:.1}", share * 100.0);
         let of_shares = |rows| self.table(rows, percent, ("mean", mean));
         writeln!(f, "hostile share of bytes, %\n{}", of_shares(&self.hostile_share))?;
         writeln!(f, "deadlines missed, %\n{}", of_shares(&self.deadline_miss))?;
-        let ratios = self.table(&self.credited_over_delivered, shown_ratio, ("largest", largest));
+        let ratios = self.table(&self.credited_over_delivered, times, ("largest", largest));
         writeln!(f, "credited / delivered rate of hostile peers, the largest\n{ratios}")?;
         for goal in &self.goals {
             writeln!(f, "{goal}")?;

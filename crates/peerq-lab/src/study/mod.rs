@@ -94,13 +94,9 @@ pub fn specs(
     };
     let whole = Bound::AtLeast(1.0);
     let repeats = vec![
+        Row::measured("runs the same when run again", whole, each(&|name| repeats::share(lines, &again, name))),
         Row::measured(
-            "share of runs the same when run again",
-            whole,
-            each(&|name| repeats::share(lines, &again, name)),
-        ),
-        Row::measured(
-            "share of replacements the same when asked again",
+            "replacements the same when asked again",
             whole,
             each(&|name| repeats::replacements(name, REPLACED_SEEDS)),
         ),

@@ -68,6 +68,7 @@ pub(super) fn plans() -> Result<Vec<Plan>, PlanError> {
         };
         plans[place].checks.extend(POLICIES.map(|policy| of_policy(&row.check, policy)));
     }
+    plans.iter().try_for_each(Plan::check)?;
     Ok(plans)
 }
 
@@ -212,15 +213,71 @@ impl fmt::Display for Specs {
             }
         }
         let rows: usize = self.invariants.iter().map(|invariant| invariant.rows.len()).sum();
-        writeln!(f, "\n{} of {rows} goals met", rows - self.missed().len())
+        writeln!(
+            f,
+            "\n{} of {rows} goals met; bytes, requests, peers and runs are shares of all",
+            rows - self.missed().len()
+        )
     }
 }
 
-fn number(value: Option<f64>) -> String {
+/// A figure, as it is shown.
+pub(crate) fn number(value: Option<f64>) -> String {
     match value {
         None => "—".to_owned(),
         Some(value) if value >= 100.0 => format!("{value:.0}"),
         Some(value) if value >= 0.1 || value == 0.0 => format!("{value:.2}"),
         Some(value) => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::laboratory::Laboratory;
+    use crate::report::{Lines, Selection, run, summarise};
+    use crate::study::Study;
+
+    fn nothing(shows: &str) -> Row {
+        Row::measured(shows, Bound::AtMost(1.0), BTreeMap::new())
+    }
+
+    /// The cheapest plans of the study, over one seed.
+    fn some() -> Lines {
+        let mut plans = Study::Specs.plans().unwrap();
+        plans.retain(|plan| ["s1-convergence", "c27-10-peers"].contains(&plan.name.as_str()));
+        run(&Laboratory, &plans, &Selection { seeds: Some(1), ..Selection::default() }, &|_| ()).unwrap()
+    }
+
+    #[test]
+    fn every_invariant_has_a_plan_or_a_measure_and_every_check_can_be_judged() {
+        let written = written().unwrap();
+        let ids: String = written.invariants.iter().map(|invariant| invariant.id.as_str()).collect();
+        assert_eq!(ids, "ABCDEFG");
+        for invariant in &written.invariants {
+            assert_eq!(invariant.rows.is_empty(), ["F", "G"].contains(&invariant.id.as_str()), "{}", invariant.id);
+            assert!(invariant.rows.iter().all(|row| row.shows.chars().count() <= 50), "{}", invariant.id);
+        }
+        plans().unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn each_figure_is_the_policys_own_and_ours_is_judged() {
+        let study = specs(&summarise(&some()), vec![nothing("again")], nothing("growth")).unwrap();
+        assert_eq!(study.policies, POLICIES);
+        let fast = &study.invariants[0].rows[2];
+        assert!(fast.met && fast.values[OURS].is_some_and(|share| share >= 0.85), "{fast:?}");
+        assert!(fast.values["published"] < fast.values[YARDSTICK], "{fast:?}");
+        let text = study.to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        let rows: usize = study.invariants.iter().map(|invariant| invariant.rows.len()).sum();
+        assert_eq!(text.lines().filter(|line| line.ends_with("  met") || line.ends_with("missed")).count(), rows);
+    }
+
+    #[test]
+    fn what_was_not_run_is_missed() {
+        let study = specs(&[], vec![nothing("again")], nothing("growth")).unwrap();
+        assert!(study.invariants.iter().all(|invariant| invariant.rows.iter().all(|row| !row.met)));
+        assert_eq!(study.missed().len(), study.invariants.iter().map(|one| one.rows.len()).sum::<usize>());
     }
 }

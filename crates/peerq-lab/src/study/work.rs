@@ -98,3 +98,23 @@ fn ended(policy: &mut dyn Policy, peer: PeerIndex, now: Time) {
     };
     policy.ended(peer, 1, Bytes::new(RANGE), &delivery, now);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn the_power_is_that_of_the_clock() {
+        // Each look at the clock is a second later while few peers are asked about, and sixteen when there are sixteen times as many.
+        let (looks, seconds) = (Cell::new(0_u32), Cell::new(0.0));
+        let clock = || {
+            looks.set(looks.get() + 1);
+            seconds.set(seconds.get() + if looks.get() <= 2 * TIMES { 1.0 } else { 16.0 });
+            seconds.get()
+        };
+        assert_eq!(growth("round-robin", &clock), Some(1.0));
+        assert_eq!(growth("round-robin", &|| 0.0), None, "a clock that stands still");
+        assert_eq!(growth("nobody", &clock), None);
+    }
+}

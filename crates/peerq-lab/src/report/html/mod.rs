@@ -4,6 +4,7 @@
 
 mod document;
 mod plots;
+mod study;
 #[cfg(test)]
 mod tests;
 
