@@ -23,8 +23,8 @@ struct Grid {
 /// One swarm: what was asked for, what came out, and peerq's times over round robin's.
 #[derive(Debug, Serialize)]
 struct Swarm {
-    peers: usize,
-    hostile: usize,
+    peer_count: usize,
+    hostile_count: usize,
     p50_ratio: f64,
     p99_ratio: f64,
     verified: bool,
@@ -65,8 +65,8 @@ impl Swarm {
         let of = |policy, time: fn(&Summary) -> f64| document.summary.get(&policy).map_or(f64::NAN, time);
         let ratio = |time| of(PolicyName::Peerq, time) / of(PolicyName::RoundRobin, time);
         Swarm {
-            peers: world.peers,
-            hostile: world.hostile,
+            peer_count: world.peers,
+            hostile_count: world.hostile,
             p50_ratio: ratio(|one| one.p50_s),
             p99_ratio: ratio(|one| one.p99_s),
             verified: document.all_verified(),
@@ -78,7 +78,7 @@ impl Swarm {
     fn line(&self) -> String {
         format!(
             "{} peers, {} hostile: {:.2} of round robin's p50, {:.2} of its p99",
-            self.peers, self.hostile, self.p50_ratio, self.p99_ratio
+            self.peer_count, self.hostile_count, self.p50_ratio, self.p99_ratio
         )
     }
 
@@ -99,7 +99,7 @@ impl Grid {
     fn missed(&self) -> Vec<String> {
         let mut missed = Vec::new();
         for swarm in &self.swarms {
-            let name = format!("{} peers, {} hostile", swarm.peers, swarm.hostile);
+            let name = format!("{} peers, {} hostile", swarm.peer_count, swarm.hostile_count);
             if !swarm.verified {
                 missed.push(format!("{name}: a round did not end with the right file"));
             }
@@ -130,8 +130,8 @@ impl Grid {
             let p50 = |one: &Summary| format!("{:.2} s", one.p50_s);
             let p99 = |one: &Summary| format!("{:.2} s", one.p99_s);
             table.row([
-                swarm.peers.to_string(),
-                swarm.hostile.to_string(),
+                swarm.peer_count.to_string(),
+                swarm.hostile_count.to_string(),
                 if swarm.verified { "all" } else { "not all" }.to_owned(),
                 of(PolicyName::Peerq, p50),
                 of(PolicyName::RoundRobin, p50),
