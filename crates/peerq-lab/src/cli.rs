@@ -31,6 +31,11 @@ pub enum LabError {
         "`{0}` is a study, a set of plans with a table of its own: name nothing beside it (`--seeds 3` makes it quick)"
     )]
     Beside(&'static str),
+    /// A part of a study was to be judged.
+    #[error(
+        "a study is judged as a whole: `peerq lab run` takes --shard, `merge` puts the parts together and `report` shows them"
+    )]
+    Part,
     /// Nothing was chosen.
     #[error(
         "no plan was named; name plans or scenarios, or use --all or --quick (`peerq lab list` shows them), or a study: {}",
@@ -149,6 +154,11 @@ pub fn run(
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<Lines, LabError> {
     let plans = plans(chosen)?;
+    let others = |study: &Study| selection.policies.iter().flatten().find(|name| !study.compares(name)).cloned();
+    if let Some((study, name)) = study(chosen)?.and_then(|study| Some((study, others(&study)?))) {
+        let reason = format!("`{}` compares {}; `{name}` is none of them", study.name(), study.policies().join(", "));
+        return Err(LabError::Policy(reason));
+    }
     let mut selection = selection.clone();
     if chosen.quick && !chosen.all {
         selection.seeds = selection.seeds.or(Some(QUICK_SEEDS));

@@ -186,6 +186,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
         }
         Command::Compare { runs, json, output: path } => {
             let study = cli::study(&runs.chosen()).map_err(refused)?;
+            if study.is_some() && runs.shard != Shard::default() {
+                return Err(refused(LabError::Part));
+            }
             let lines = runs.run()?;
             if let Some(path) = path {
                 cli::write(&lines, &path).map_err(refused)?;

@@ -45,6 +45,8 @@ fn wrong_arguments_are_refused_with_code_2() {
         (vec!["lab", "compare", "no-such-plan"], "no-such-plan"),
         (vec!["lab", "compare", "adversaries", "a1"], "`adversaries` is a study"),
         (vec!["lab", "compare", "adversaries", "--quick"], "--seeds 3"),
+        (vec!["lab", "compare", "adversaries", "--shard", "1/2"], "merge"),
+        (vec!["lab", "compare", "specs", "--policies", "haskell"], "published"),
         (vec!["lab", "compare", "a1", "--seeds", "0"], "--seeds"),
         (vec!["lab", "compare", "a1", "--policies", "oracle"], "clairvoyant"),
         (vec!["lab", "compare", "a1", "--shard", "5/4"], "2/4"),

@@ -1,7 +1,8 @@
 //! The study of adversaries: every policy in the worlds of scenario B (LAB-2, LAB-3, LAB-4).
 //!
 //! Three figures, a table each with a row per plan and a column per policy:
-//! - **hostile share**: bytes from hostile peers, useful or not, over all bytes. Who acts against us on the wire alone is hostile too.
+//! - **hostile share**: bytes from hostile peers, useful or not, over all bytes. Who acts against us on the wire alone is hostile too, and so is, from the start,
+//!   who turns against us later.
 //! - **deadline misses**: closures late or never, over all with a deadline.
 //! - **credited / delivered**: the rate that a policy's own estimate credits a hostile peer with, over the rate at which that peer really delivers: what its
 //!   behaviour leaves of its link, of each reply where it slows replies one by one. Both are taken just after the latest bytes of that peer, when the policy has
@@ -120,13 +121,26 @@ impl Adversaries {
         }
     }
 
+    /// The mean share over the plans, beside the lowest of a rival; nothing without both.
+    fn means(&self, ours: &str) -> String {
+        let mean_of =
+            |name: &str| mean(&self.hostile_share.iter().filter_map(|row| row.value(name)).collect::<Vec<_>>());
+        let rivals = self.policies.iter().filter(|name| is_rival(name)).filter_map(|name| Some((mean_of(name)?, name)));
+        match (mean_of(ours), rivals.min_by(|one, other| one.0.total_cmp(&other.0))) {
+            (Some(own), Some((rival, name))) => {
+                format!(", {} % on average against {} % of {name}", percent(own), percent(rival))
+            }
+            _ => String::new(),
+        }
+    }
+
     fn has_lowest_share(&self, ours: &str) -> Goal {
-        let is_rival = |name: &&String| ![OURS, ENGINE, YARDSTICK].contains(&name.as_str());
         // Plans in which a rival is lower, by the lowest of them.
         let mut lower: BTreeMap<&String, Vec<&str>> = BTreeMap::new();
         let rated: Vec<&Row> = self.hostile_share.iter().filter(|row| row.value(ours).is_some()).collect();
         for row in &rated {
-            let shares = self.policies.iter().filter(is_rival).filter_map(|name| Some((row.value(name)?, name)));
+            let shares =
+                self.policies.iter().filter(|name| is_rival(name)).filter_map(|name| Some((row.value(name)?, name)));
             if let Some((share, name)) = shares.min_by(|one, other| one.0.total_cmp(&other.0))
                 && row.value(ours).is_some_and(|own| share + SAME_SHARE < own)
             {
@@ -139,7 +153,11 @@ impl Adversaries {
         Goal {
             what: format!("{ours}: lowest hostile share of bytes in every plan"),
             met: !rated.is_empty() && lower.is_empty(),
-            got: [format!("in {lowest} of {}", rated.len())].into_iter().chain(lower).collect::<Vec<_>>().join("; "),
+            got: [format!("in {lowest} of {}{}", rated.len(), self.means(ours))]
+                .into_iter()
+                .chain(lower)
+                .collect::<Vec<_>>()
+                .join("; "),
         }
     }
 
@@ -167,6 +185,10 @@ impl Adversaries {
         lines.push([name.to_owned()].into_iter().chain(condensed).collect());
         aligned(&lines)
     }
+}
+
+fn is_rival(name: &str) -> bool {
+    ![OURS, ENGINE, YARDSTICK].contains(&name)
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -240,7 +262,10 @@ mod tests {
         lines.runs.iter_mut().filter(|run| run.policy == "round-robin").for_each(|run| run.hostile_bytes = 0);
         let study = adversaries(&summarise(&lines));
         assert!(!study.goals[1].met);
-        assert_eq!(study.goals[1].got, "in 0 of 1; round-robin is lower in toy");
+        assert_eq!(
+            study.goals[1].got,
+            "in 0 of 1, 10.0 % on average against 0.0 % of round-robin; round-robin is lower in toy"
+        );
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub use goal::Goal;
 pub use specs::Specs;
 
 use crate::plan::{self, Plan, PlanError};
+use crate::policy::PolicyKind;
 use crate::report::{Bench, Lines, Progress, Selection, Summary, run};
 use specs::{Bound, Row};
 
@@ -48,6 +49,25 @@ impl Study {
     /// The study of that name, in either case.
     pub fn named(name: &str) -> Option<Study> {
         Study::ALL.into_iter().find(|study| study.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Names of the policies that it compares.
+    pub fn policies(self) -> Vec<&'static str> {
+        match self {
+            Study::Adversaries => PolicyKind::ALL.map(PolicyKind::name).to_vec(),
+            Study::Specs => specs::POLICIES.to_vec(),
+        }
+    }
+
+    /// Whether it compares that policy. Whether there is one of an unknown name is for others to say.
+    pub fn compares(self, policy: &str) -> bool {
+        self == Study::Adversaries || self.policies().contains(&policy)
+    }
+
+    /// Whether results are those of all its plans and no others.
+    pub fn is_of(self, lines: &Lines) -> bool {
+        let names = |plans: Vec<Plan>| plans.into_iter().map(|plan| plan.name).collect::<Vec<_>>();
+        self.plans().is_ok_and(|plans| lines.plans.iter().map(|plan| &plan.plan).eq(&names(plans)))
     }
 
     /// Its plans.
@@ -104,4 +124,24 @@ pub fn specs(
     let growth = each(&|name| work::growth(name, clock));
     let work = Row::measured("power of 256 to 4096 peers that time grows with", Bound::AtMost(GROWTH_MAX), growth);
     specs::specs(summaries, repeats, work).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::parse;
+    use crate::report::page;
+    use crate::report::testing::{PLAN, Toy};
+
+    #[test]
+    fn results_of_a_whole_study_are_shown_as_one_and_those_of_a_part_are_not() {
+        let mut plans = Study::Adversaries.plans().unwrap();
+        let selection = Selection { seeds: Some(1), ..Selection::default() };
+        let lines = |plans: &[Plan]| run(&Toy, plans, &selection, &|_| ()).unwrap();
+        let whole = lines(&plans);
+        assert!(Study::Adversaries.is_of(&whole) && page(&whole).contains("id=\"adversaries\""));
+        plans.pop();
+        assert!(!page(&lines(&plans)).contains("id=\"adversaries\""));
+        assert!(!Study::Adversaries.is_of(&lines(&[parse("toy.toml", PLAN).unwrap()])));
+    }
 }

@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_selector_asked_for_replacements_names_some_of_the_unknown() {
-        let is_unknown = |peer: &PeerIndex| peer.0 as usize % KNOWN_EVERY != 0;
+        let is_unknown = |peer: &PeerIndex| !(peer.0 as usize).is_multiple_of(KNOWN_EVERY);
         assert!(replaced(peerq::Bound::new(1)).iter().any(is_unknown));
         assert!(replaced(published::Bound::new(1)).iter().any(is_unknown));
     }

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::model::Kind;
+use crate::study::Study;
+use crate::study::adversaries::adversaries;
 
 use super::summary::geometric_means;
 use super::svg::{COLOURS, escaped};
@@ -28,6 +30,9 @@ pub fn page(lines: &Lines) -> String {
     let palette = Palette::of(&summaries);
     let mut html = begin();
     overview(&mut html, &summaries, &palette);
+    if Study::Adversaries.is_of(lines) {
+        study::adversaries(&mut html, &adversaries(&summaries), &palette);
+    }
     for summary in &summaries {
         section(&mut html, summary, lines, &palette);
     }
