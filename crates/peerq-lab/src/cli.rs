@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::plan::{self, Part, Plan, PlanError};
 use crate::report::{self, Bench, Compare, Lines, LinesError, Progress, Selection, Summary};
+use crate::study::{self, Study};
 
 /// Seeds of the quick set.
 pub const QUICK_SEEDS: u32 = 3;
@@ -25,15 +26,28 @@ pub enum LabError {
     /// A policy is unknown.
     #[error("{0}")]
     Policy(String),
+    /// A study was named beside something else.
+    #[error(
+        "`{0}` is a study, a set of plans with a table of its own: name nothing beside it (`--seeds 3` makes it quick)"
+    )]
+    Beside(&'static str),
+    /// A part of a study was to be judged.
+    #[error(
+        "a study is judged as a whole: `peerq lab run` takes --shard, `merge` puts the parts together and `report` shows them"
+    )]
+    Part,
     /// Nothing was chosen.
-    #[error("no plan was named; name plans or scenarios, or use --all or --quick (`peerq lab list` shows them)")]
+    #[error(
+        "no plan was named; name plans or scenarios, or use --all or --quick (`peerq lab list` shows them), or a study: {}",
+        studies()
+    )]
     Nothing,
 }
 
 /// Which plans.
 #[derive(Clone, Debug, Default)]
 pub struct Chosen {
-    /// Names of built-in plans, scenarios (`A6`), or paths of plan files.
+    /// Names of built-in plans, scenarios (`A6`), or paths of plan files; or of one [study](Study) alone.
     pub names: Vec<String>,
     /// All built-in plans.
     pub all: bool,
@@ -88,11 +102,30 @@ pub fn list_table(listed: &[Listed]) -> String {
     listed.iter().map(line).collect()
 }
 
+fn studies() -> String {
+    Study::ALL.map(Study::name).join(", ")
+}
+
+/// The study that is named, if one is.
+///
+/// # Errors
+/// [`LabError::Beside`] where plans are chosen besides.
+pub fn study(chosen: &Chosen) -> Result<Option<Study>, LabError> {
+    let Some(study) = chosen.names.iter().find_map(|name| Study::named(name)) else { return Ok(None) };
+    if chosen.names.len() > 1 || chosen.all || chosen.quick {
+        return Err(LabError::Beside(study.name()));
+    }
+    Ok(Some(study))
+}
+
 /// The plans chosen, each once.
 ///
 /// # Errors
-/// [`LabError::Plan`] for a name that is none and a file that is no plan; [`LabError::Nothing`] where nothing was asked for.
+/// [`LabError::Plan`] for a name that is none and a file that is no plan; [`LabError::Nothing`] where nothing was asked for; those of [`study()`].
 pub fn plans(chosen: &Chosen) -> Result<Vec<Plan>, LabError> {
+    if let Some(study) = study(chosen)? {
+        return Ok(study.plans()?);
+    }
     let mut plans: Vec<Plan> = Vec::new();
     if chosen.all || chosen.quick {
         plans = plan::builtin()?;
@@ -121,6 +154,11 @@ pub fn run(
     watch: &(dyn Fn(Progress) + Sync),
 ) -> Result<Lines, LabError> {
     let plans = plans(chosen)?;
+    let others = |study: &Study| selection.policies.iter().flatten().find(|name| !study.compares(name)).cloned();
+    if let Some((study, name)) = study(chosen)?.and_then(|study| Some((study, others(&study)?))) {
+        let reason = format!("`{}` compares {}; `{name}` is none of them", study.name(), study.policies().join(", "));
+        return Err(LabError::Policy(reason));
+    }
     let mut selection = selection.clone();
     if chosen.quick && !chosen.all {
         selection.seeds = selection.seeds.or(Some(QUICK_SEEDS));
@@ -158,6 +196,33 @@ pub fn write(lines: &Lines, path: &Path) -> Result<(), LabError> {
 pub fn compare(lines: &Lines) -> (Compare, String) {
     let summaries = report::summarise(lines);
     (report::compare(&summaries), report::compare_table(&summaries))
+}
+
+/// The compare document of the study of adversaries, its tables, and the goals that are missed.
+pub fn adversaries(lines: &Lines) -> (Compare, String, Vec<String>) {
+    let summaries = report::summarise(lines);
+    let study = study::adversaries::adversaries(&summaries);
+    let text = study.to_string();
+    let missed = study.goals.iter().filter(|goal| !goal.met).map(|goal| goal.what.clone()).collect();
+    (Compare { adversaries: Some(study), ..report::compare(&summaries) }, text, missed)
+}
+
+/// The compare document of the study of the selector specification, its table, and the goals that are missed. `selection` is that of the `lines`; `clock` gives
+/// seconds from any origin.
+///
+/// # Errors
+/// Those of [`run`].
+pub fn specs(
+    bench: &dyn Bench,
+    lines: &Lines,
+    selection: &Selection,
+    clock: &dyn Fn() -> f64,
+    watch: &(dyn Fn(Progress) + Sync),
+) -> Result<(Compare, String, Vec<String>), LabError> {
+    let summaries = report::summarise(lines);
+    let study = study::specs(bench, (lines, &summaries), selection, clock, watch).map_err(LabError::Policy)?;
+    let (text, missed) = (study.to_string(), study.missed());
+    Ok((Compare { specs: Some(study), ..report::compare(&summaries) }, text, missed))
 }
 
 /// Everything about each plan, as text.
@@ -208,6 +273,21 @@ mod tests {
     }
 
     #[test]
+    fn a_study_stands_for_its_plans_and_alone() {
+        let named = |names: &[&str], quick| Chosen {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            quick,
+            ..Chosen::default()
+        };
+        let all = plans(&named(&["adversaries"], false)).unwrap();
+        assert!(all.len() >= 20 && all.iter().all(|plan| plan.scenario.starts_with('B')));
+        for beside in [named(&["a1", "Adversaries"], false), named(&["adversaries"], true)] {
+            let error = plans(&beside).unwrap_err().to_string();
+            assert!(error.contains("`adversaries`") && error.contains("--seeds"), "{error}");
+        }
+    }
+
+    #[test]
     fn results_survive_the_way_through_a_file_and_a_cut_line_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("results.jsonl");
@@ -236,6 +316,22 @@ mod tests {
             assert!(page.contains("a1-settled-on-slow") && page.ends_with("</html>\n"));
         }
         assert!(report(&[results, document]).is_err(), "a compare document merges with nothing");
+    }
+
+    #[test]
+    fn a_report_of_a_study_shows_its_tables_and_goals() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("study.json");
+        let chosen = Chosen { names: vec!["b1".into()], ..Chosen::default() };
+        let lines = run(&Toy, &chosen, &Selection::default(), &|_| ()).unwrap();
+        let (document, text, missed) = adversaries(&lines);
+        std::fs::write(&path, serde_json::to_string_pretty(&document).unwrap()).unwrap();
+        let page = report(std::slice::from_ref(&path)).unwrap();
+        assert!(page.contains("id=\"adversaries\"") && page.contains("Deadlines missed"), "{page}");
+        assert!(
+            text.contains("credited / delivered at most 1.33") && page.contains("credited / delivered at most 1.33")
+        );
+        assert_eq!(missed.len(), page.matches("not met</span> peerq:").count());
     }
 
     #[test]

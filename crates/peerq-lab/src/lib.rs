@@ -15,3 +15,4 @@ pub mod policy;
 pub mod record;
 pub mod report;
 pub mod sim;
+pub mod study;

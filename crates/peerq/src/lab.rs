@@ -1,12 +1,14 @@
 //! `peerq lab`: experiments in the laboratory. This file reads arguments and prints; the work is `peerq_lab::cli`.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Subcommand;
 use peerq_lab::cli::{self, Chosen, LabError};
 use peerq_lab::fuzz;
 use peerq_lab::laboratory::Laboratory;
-use peerq_lab::report::{Lines, Progress, Selection, Shard};
+use peerq_lab::report::{Compare, Lines, Progress, Selection, Shard};
+use peerq_lab::study::Study;
 
 use crate::exit::Failure;
 use crate::{output, progress};
@@ -24,12 +26,19 @@ Examples:
   peerq lab list
   peerq lab compare A1
   peerq lab compare --quick --json
+  peerq lab compare adversaries
+  peerq lab compare specs --seeds 5
   peerq lab run --all --seeds 20 --shard 1/4 --output part1.jsonl
   peerq lab merge part1.jsonl part2.jsonl --output all.jsonl
   peerq lab report all.jsonl --output report.html
   peerq lab fuzz --seeds 500
 
-Exit code 1 means that a plan which this version should meet is not met, or that fuzzing found something.";
+A study is a set of plans with a table and goals of its own:
+  adversaries  what hostile peers gain from each policy, and by how much it overrates them
+  specs        the invariants of the selector specification: ours, the published selector, the yardstick
+
+Exit code 1 means that a plan which this version should meet is not met, that a study misses a goal, or that
+fuzzing found something.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -99,7 +108,7 @@ enum Command {
 /// What to run.
 #[derive(clap::Args)]
 struct Runs {
-    /// Built-in plans, scenarios (such as A6), or paths of plan files.
+    /// Built-in plans, scenarios (such as A6), or paths of plan files; or one study alone.
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
     /// All built-in plans.
@@ -123,10 +132,23 @@ struct Runs {
 }
 
 impl Runs {
+    fn chosen(&self) -> Chosen {
+        Chosen { names: self.plans.clone(), all: self.all, quick: self.quick }
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { seeds: self.seeds, policies: self.policies.clone(), shard: self.shard, threads: self.threads }
+    }
+
+    /// The study of the specification, which runs some plans again and times decisions.
+    fn specs(&self, lines: &Lines) -> Result<(Compare, String, Vec<String>), Failure> {
+        let begun = Instant::now();
+        let clock = || begun.elapsed().as_secs_f64();
+        cli::specs(&Laboratory, lines, &self.selection(), &clock, &|_| ()).map_err(refused)
+    }
+
     fn run(&self) -> Result<Lines, Failure> {
-        let chosen = Chosen { names: self.plans.clone(), all: self.all, quick: self.quick };
-        let selection =
-            Selection { seeds: self.seeds, policies: self.policies.clone(), shard: self.shard, threads: self.threads };
+        let (chosen, selection) = (self.chosen(), self.selection());
         let bar = progress::runs(0);
         let watch = |progress: Progress| {
             bar.set_length(progress.all as u64);
@@ -163,13 +185,28 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             judged(&lines)
         }
         Command::Compare { runs, json, output: path } => {
+            let study = cli::study(&runs.chosen()).map_err(refused)?;
+            if study.is_some() && runs.shard != Shard::default() {
+                return Err(refused(LabError::Part));
+            }
             let lines = runs.run()?;
             if let Some(path) = path {
                 cli::write(&lines, &path).map_err(refused)?;
             }
-            let (document, table) = cli::compare(&lines);
-            output::line(&if json { output::to_json(&document)? } else { table })?;
-            judged(&lines)
+            let Some(study) = study else {
+                let (document, table) = cli::compare(&lines);
+                output::line(&if json { output::to_json(&document)? } else { table })?;
+                return judged(&lines);
+            };
+            let (document, table, missed) = match study {
+                Study::Adversaries => cli::adversaries(&lines),
+                Study::Specs => runs.specs(&lines)?,
+            };
+            output::line(&if json { output::to_json(&document)? } else { table.trim_end().to_owned() })?;
+            match missed.is_empty() {
+                true => Ok(()),
+                false => Err(Failure::Check(format!("missed: {}", missed.join("; ")))),
+            }
         }
         Command::Merge { parts, output: path } => {
             let whole = cli::merge(&parts).map_err(refused)?;

@@ -65,3 +65,27 @@ fn a_file_of_ones_own_is_distributed_and_told_in_tables() {
     let text = common::stdout(&output);
     assert!(text.contains("round-robin") && text.contains("standing"), "{text}");
 }
+
+#[test]
+fn several_swarms_make_one_table_and_the_exit_code_is_its_verdict() {
+    let arguments = "swarm --size 512KiB --peers 2,3 --hostile 0,33% --rounds 1 --json";
+    let output = peerq(&arguments.split(' ').collect::<Vec<_>>()).output().expect("peerq starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one JSON document and nothing else");
+    assert_eq!(keys(&report), ["never_slower", "swarms"].into());
+    let swarms = report["swarms"].as_array().expect("swarms");
+    let sizes: Vec<_> = swarms.iter().map(|one| (one["peer_count"].as_u64(), one["hostile_count"].as_u64())).collect();
+    let of = |peers, hostile| (Some(peers), Some(hostile));
+    assert_eq!(sizes, [of(2, 0), of(2, 1), of(3, 0), of(3, 1)]);
+    for swarm in swarms {
+        assert_eq!(swarm["verified"], true, "{swarm}");
+        let time = |policy: &str, which: &str| swarm["summary"][policy][which].as_f64().expect("seconds");
+        for (ratio, which) in [("p50_ratio", "p50_s"), ("p99_ratio", "p99_s")] {
+            let expected = time("peerq", which) / time("round-robin", which);
+            assert!((swarm[ratio].as_f64().expect("a ratio") - expected).abs() < 1e-9, "{swarm}");
+        }
+    }
+    let slower =
+        swarms.iter().any(|one| ["p50_ratio", "p99_ratio"].iter().any(|ratio| one[*ratio].as_f64() > Some(1.0)));
+    assert_eq!(report["never_slower"], !slower);
+    assert_eq!(code(&output), i32::from(slower), "{}", stderr(&output));
+}

@@ -27,7 +27,8 @@ const UNPROVEN_PART: f64 = 0.25;
 /// What is expected of a peer of which nothing at all is known, bytes per second.
 const RATE_FLOOR: f64 = 64.0 * 1024.0;
 
-/// A straggler is moved only after this long, and only if the rest would take this multiple of the time elsewhere.
+/// A straggler is moved only after this long, and only if the rest would take this multiple of the time elsewhere; twice
+/// that for each time that the range was given up before, so that moving ends and yet no dribbler keeps a range for long.
 /// Higher: a slow peer holds up the end of a download. Lower: transfers thrown away for little. Unmeasured heuristics.
 const STRAGGLER_MIN: Duration = Duration::from_millis(500);
 const STRAGGLER_FACTOR: f64 = 3.0;
@@ -150,6 +151,8 @@ pub(super) struct Straggler {
     pub(super) length: u64,
     /// Time another peer would need for the whole range.
     pub(super) elsewhere: Duration,
+    /// How often the range was given up before.
+    pub(super) abandonments: u32,
 }
 
 impl Straggler {
@@ -158,7 +161,8 @@ impl Straggler {
     pub(super) fn is_better_elsewhere(&self) -> bool {
         let left = self.length.saturating_sub(self.bytes);
         let remaining = self.elapsed.as_secs_f64() / self.bytes.max(1) as f64 * left as f64;
-        self.bytes > 0 && self.elapsed >= STRAGGLER_MIN && remaining > STRAGGLER_FACTOR * self.elsewhere.as_secs_f64()
+        let factor = STRAGGLER_FACTOR * f64::from(1_u32 << self.abandonments.min(DOUBLINGS_MAX));
+        self.bytes > 0 && self.elapsed >= STRAGGLER_MIN && remaining > factor * self.elsewhere.as_secs_f64()
     }
 }
 
@@ -246,11 +250,27 @@ mod tests {
             bytes: MIB / 10,
             length: MIB,
             elsewhere: Duration::from_secs(1),
+            abandonments: 0,
         };
         assert!(slow.is_better_elsewhere(), "nine more seconds against one");
         assert!(!Straggler { bytes: MIB / 2, ..slow }.is_better_elsewhere(), "one more second");
         assert!(!Straggler { elapsed: Duration::from_millis(100), ..slow }.is_better_elsewhere(), "too early to tell");
         assert!(!Straggler { bytes: 0, ..slow }.is_better_elsewhere(), "silence has its own rules");
         assert!(!Straggler { bytes: 2 * MIB, ..slow }.is_better_elsewhere(), "it is done");
+    }
+
+    #[test]
+    fn each_abandonment_doubles_what_a_move_has_to_gain() {
+        let nine_more = |abandonments| Straggler {
+            elapsed: Duration::from_secs(1),
+            bytes: MIB / 10,
+            length: MIB,
+            elsewhere: Duration::from_secs(1),
+            abandonments,
+        };
+        let moved = [0, 1, 2, u32::MAX].map(|abandonments| nine_more(abandonments).is_better_elsewhere());
+        assert_eq!(moved, [true, true, false, false], "nine seconds against 3, 6, 12");
+        let fast = Straggler { elsewhere: Duration::from_millis(50), ..nine_more(5) };
+        assert!(fast.is_better_elsewhere(), "a dribbler is left however often the range has moved");
     }
 }

@@ -5,10 +5,15 @@
 
 use crate::model::{PeerResult, RunResult};
 
-/// Credited over true rate; none without both.
+/// A credited over a true rate; none without both.
+pub fn over(credited: Option<f64>, delivers: f64) -> Option<f64> {
+    let ratio = credited? / delivers;
+    (delivers > 0.0 && ratio.is_finite() && ratio >= 0.0).then_some(ratio)
+}
+
+/// Credited over true rate at the end of the run; none without both.
 pub fn ratio(peer: &PeerResult) -> Option<f64> {
-    let ratio = peer.credited_rate? / peer.true_rate;
-    (peer.true_rate > 0.0 && ratio.is_finite() && ratio >= 0.0).then_some(ratio)
+    over(peer.credited_rate, peer.true_rate)
 }
 
 fn ratios<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> impl Iterator<Item = f64> {

@@ -8,7 +8,7 @@
 //! | completion | quantiles of end − start over all requests | [`completion`] |
 //! | deadline misses | late or never, of those with a deadline | [`completion`] |
 //! | hostile, wasted | bytes over bytes | [`shares`] |
-//! | credited over delivered | largest and geometric mean over peers | [`credit`] |
+//! | credited over delivered | largest and geometric mean over peers, at the end; of hostile peers just after their latest bytes | [`credit`] |
 //! | demotion | seconds until it, and of the wrong ones | [`demotion`] |
 //! | fairness | Jain's index of bytes per capacity, honest peers | [`fairness`] |
 //! | over the yardstick | geometric mean of ratios | [`yardstick`] |

@@ -30,6 +30,7 @@ pub(crate) fn peer(group: &str, kind: Kind) -> Made {
         credited_rate: None,
         trust: None,
         true_rate: 0.0,
+        credited_over_delivered: None,
     })
 }
 

@@ -56,4 +56,8 @@ pub struct PeerResult {
     pub trust: Option<f64>,
     /// Rate at which it really delivers at the end, bytes per second.
     pub true_rate: f64,
+    /// Of a hostile peer: rate that the policy credited it with over the one at which it really delivered, both just after its latest bytes. None where it sent
+    /// no bytes or the policy credits nobody.
+    #[serde(default)]
+    pub credited_over_delivered: Option<f64>,
 }

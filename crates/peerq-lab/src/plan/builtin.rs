@@ -59,6 +59,9 @@ const FILES: &[(&str, &str)] = plans![
     "c31-one-in-ten-takes-long",
     "c35-the-fast-relayed-peer",
     "c38-fast-but-corrupt",
+    "s1-convergence",
+    "s2-anti-herd",
+    "s5-exploration",
 ];
 
 /// All of them, by scenario.

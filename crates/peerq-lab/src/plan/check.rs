@@ -86,6 +86,8 @@ pub enum What {
     BytesShare,
     /// Ranges sent to the group over all ranges sent.
     RequestsShare,
+    /// Peers that a range was sent to over all peers, of the group or in all.
+    TriedShare,
     /// Bytes from hostile peers over all bytes.
     HostileShare,
     /// Bytes of no use (duplicate, corrupt, given up) over all bytes.
@@ -162,7 +164,7 @@ impl What {
                 &[("from_s", false), ("to_s", false), ("after_requests", false)]
             }
             What::LongestHoldS | What::FirstRequestS => &[("group", true), ("from_s", false), ("to_s", false)],
-            What::InFlightMax | What::InFlightMean | What::FailuresPerMin => WINDOW,
+            What::InFlightMax | What::InFlightMean | What::FailuresPerMin | What::TriedShare => WINDOW,
             What::DemotedShare | What::TimeToDemoteS | What::CreditedOverTrue | What::EstimateError | What::Trust => {
                 &[("group", true)]
             }

@@ -88,6 +88,18 @@ pub struct Control {
 }
 
 impl Plan {
+    /// Refuses what cannot be run or judged, of a plan that was made rather than read.
+    ///
+    /// # Errors
+    /// [`PlanError::Impossible`] names the field.
+    pub(crate) fn check(&self) -> Result<(), PlanError> {
+        validate::check(self).map_err(|impossible| PlanError::Impossible {
+            file: self.name.clone(),
+            field: impossible.field,
+            reason: impossible.reason,
+        })
+    }
+
     /// The world of the control run, if the plan has one.
     pub fn control_world(&self) -> Option<World> {
         let control = self.control.as_ref()?;

@@ -12,7 +12,7 @@ mod allotment;
 mod backoff;
 mod binding;
 pub mod clairvoyant;
-mod driver;
+pub(crate) mod driver;
 pub mod engine;
 pub mod foresight;
 pub mod haskell;

@@ -7,6 +7,9 @@ use super::RunLog;
 /// The policy that checks are about where they name none.
 pub const OURS: &str = "peerq";
 
+/// Ours with sight of the wire.
+pub const ENGINE: &str = "engine";
+
 /// The policy that others are measured by: it knows everything.
 pub const YARDSTICK: &str = "clairvoyant";
 

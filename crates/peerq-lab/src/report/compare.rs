@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Summary;
 use super::summary::{PolicyFigures, geometric_means};
+use crate::study::{Adversaries, Specs};
 
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +15,12 @@ pub struct Compare {
     pub plans: Vec<ComparePlan>,
     /// Geometric means over the plans of each policy's ratios to the yardstick.
     pub geomean: BTreeMap<String, Means>,
+    /// The study of adversaries, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adversaries: Option<Adversaries>,
+    /// The study of the selector specification, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub specs: Option<Specs>,
 }
 
 /// One plan.
@@ -56,7 +63,7 @@ pub struct Means {
 /// The document of these results.
 pub fn compare(summaries: &[Summary]) -> Compare {
     let means = geometric_means(summaries).into_iter().map(|(name, (p50, p99))| (name, Means { p50, p99 }));
-    Compare { plans: summaries.iter().map(plan).collect(), geomean: means.collect() }
+    Compare { plans: summaries.iter().map(plan).collect(), geomean: means.collect(), adversaries: None, specs: None }
 }
 
 fn plan(summary: &Summary) -> ComparePlan {

@@ -2,6 +2,8 @@
 //!
 //! Every figure is none where the run has nothing to say about it (nothing was sent, the policy credits no rates): such a check is not met, and shows no value.
 
+use std::collections::BTreeSet;
+
 use crate::model::{Kind, PeerResult, RunResult};
 use crate::plan::{Check, What};
 
@@ -24,6 +26,11 @@ pub(super) fn figure(check: &Check, run: &RunResult, log: &RunLog) -> Option<f64
         }
         What::BytesShare => share(view.useful(true), view.useful(false)),
         What::RequestsShare => share(view.sent(true).count() as f64, view.sent(false).count() as f64),
+        What::TriedShare => {
+            let counts = |group: &String| check.group.as_ref().is_none_or(|wanted| wanted == group);
+            let tried: BTreeSet<u32> = view.sent(check.group.is_some()).map(|sent| sent.peer).collect();
+            share(tried.len() as f64, run.peers.iter().filter(|peer| counts(&peer.group)).count() as f64)
+        }
         What::HostileShare => {
             let hostile = |peer: u32| view.peer(peer).is_some_and(|peer| peer.kind == Some(Kind::Hostile));
             share(
@@ -241,6 +248,7 @@ mod tests {
         let whats = [
             What::BytesShare,
             What::RequestsShare,
+            What::TriedShare,
             What::HostileShare,
             What::DuplicateShare,
             What::SuccessShare,

@@ -66,6 +66,9 @@ pub struct RunLine {
     pub hostile_bytes: u64,
     /// Bytes of no use.
     pub wasted_bytes: u64,
+    /// The largest rate credited to a hostile peer over the one it delivered at, just after its latest bytes; none where nothing was or nobody is credited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credited_over_delivered: Option<f64>,
     /// Panics of the policy.
     pub panics: u32,
     /// Simulated events.

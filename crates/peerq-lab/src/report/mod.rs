@@ -23,7 +23,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use bench::{Bench, OURS, YARDSTICK};
+pub use bench::{Bench, ENGINE, OURS, YARDSTICK};
 pub use compare::{Compare, CompareCheck, ComparePlan, Means, compare};
 pub use html::{document_page, page};
 pub use lines::{Lines, LinesError, PlanLine, RunLine, SCHEMA};
@@ -31,4 +31,5 @@ pub use log::{Ended, How, Predicted, RunLog, Sent, Viewed};
 pub use runner::{Progress, Selection, Shard, run};
 pub use series::Series;
 pub use summary::{PolicyFigures, Summary, summarise};
+pub(crate) use table::aligned;
 pub use table::{compare_table, plan_table};

@@ -211,6 +211,7 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
             .filter(hostile)
             .map(|peer| peer.bytes.saturating_add(peer.wasted_bytes))),
         wasted_bytes: sum(&mut result.peers.iter().map(|peer| peer.wasted_bytes)),
+        credited_over_delivered: largest_credit(result),
         panics: result.panics,
         events: result.events,
         seconds: rounded(result.seconds),
@@ -219,6 +220,10 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         series: (job.seed == 1 && !job.control).then(|| Series::of(result, log)),
         ..line
     }
+}
+
+fn largest_credit(result: &RunResult) -> Option<f64> {
+    result.peers.iter().filter_map(|peer| peer.credited_over_delivered).reduce(f64::max).map(rounded)
 }
 
 #[cfg(test)]

@@ -26,6 +26,10 @@ pub struct PolicyFigures {
     pub deadline_miss: Option<f64>,
     /// Share of bytes from hostile peers.
     pub hostile_share: Option<f64>,
+    /// Largest rate credited to a hostile peer over the one it delivered at, just after its latest bytes, over all peers and seeds; none where hostile peers
+    /// delivered nothing or nobody is credited with a rate.
+    #[serde(default)]
+    pub credited_over_delivered: Option<f64>,
     /// Share of bytes that were of no use.
     pub duplicate_share: Option<f64>,
     /// Median over the yardstick's.
@@ -109,6 +113,7 @@ fn figures(runs: &[&RunLine], policy: &str) -> PolicyFigures {
         p99_s: quantile(&times_s, 0.99).map(rounded),
         deadline_miss: share(total(|run| run.missed.into()), total(|run| run.with_deadline.into())),
         hostile_share: share(total(|run| run.hostile_bytes), total(|run| run.bytes)),
+        credited_over_delivered: ours.iter().filter_map(|run| run.credited_over_delivered).reduce(f64::max),
         duplicate_share: share(total(|run| run.wasted_bytes), total(|run| run.bytes)),
         yardstick_p50: None,
         yardstick_p99: None,

@@ -39,7 +39,7 @@ pub fn plan_table(summary: &Summary) -> String {
     let plan = &summary.plan;
     let mut text = format!("{} ({}): {}\n{}\n\n", plan.plan, plan.scenario, verdict(summary), plan.about);
     let mut rows = vec![
-        ["policy", "p50 s", "p95 s", "p99 s", "/yardstick", "missed", "hostile", "wasted", "panics"]
+        ["policy", "p50 s", "p95 s", "p99 s", "/yardstick", "missed", "hostile", "credited", "wasted", "panics"]
             .map(str::to_owned)
             .to_vec(),
     ];
@@ -65,8 +65,8 @@ pub fn plan_table(summary: &Summary) -> String {
     text
 }
 
-/// The figures of one policy: completion, over the yardstick, shares, panics.
-pub(super) fn cells(one: &PolicyFigures) -> [String; 8] {
+/// The figures of one policy: completion, over the yardstick, shares, credited over delivered, panics.
+pub(super) fn cells(one: &PolicyFigures) -> [String; 9] {
     [
         number(one.p50_s),
         number(one.p95_s),
@@ -74,6 +74,7 @@ pub(super) fn cells(one: &PolicyFigures) -> [String; 8] {
         ratios(one.yardstick_p50, one.yardstick_p99),
         percent(one.deadline_miss),
         percent(one.hostile_share),
+        one.credited_over_delivered.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
         percent(one.duplicate_share),
         one.panics.to_string(),
     ]
@@ -104,7 +105,8 @@ fn percent(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{:.1} %", value * 100.0))
 }
 
-fn aligned(rows: &[Vec<String>]) -> String {
+/// Rows of cells as lines: the first column to the left, figures to the right.
+pub(crate) fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -112,7 +114,6 @@ fn aligned(rows: &[Vec<String>]) -> String {
     for row in rows {
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let gap = " ".repeat(width - cell.chars().count());
-            // Names to the left, figures to the right.
             match column {
                 0 => text.push_str(&format!("{cell}{gap}")),
                 _ => text.push_str(&format!("  {gap}{cell}")),

@@ -37,6 +37,7 @@ impl Bench for Toy {
             credited_rate: Some(1e6),
             trust: None,
             true_rate: 1e6,
+            credited_over_delivered: (index == 0).then_some(1.2),
         };
         let mut run = RunResult { peers: (0..world.peers.len()).map(peer).collect(), ..RunResult::default() };
         for number in 1..=100u32 {

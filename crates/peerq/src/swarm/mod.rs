@@ -1,8 +1,10 @@
 //! `peerq swarm`: the main job on this machine, both ways of choosing side by side.
 //!
 //! Real nodes, real mTLS, real transfers on loopback. Only the links are made up ([`world`]); what
-//! happens over them is measured ([`mod@run`]) and told ([`report`]).
+//! happens over them is measured ([`mod@run`]) and told ([`report`]; of several swarms, [`grid`]).
 
+mod grid;
+mod hostile;
 mod report;
 mod run;
 mod source;
@@ -14,9 +16,13 @@ use crate::exit::Failure;
 use crate::interrupt::or_interrupted;
 use crate::output;
 use crate::sizes::ByteSize;
+use hostile::Hostile;
 
 /// Most peers one process can carry with some room under the usual limit of open files.
 const PEERS_MAX: u64 = 64;
+
+/// Most swarms of one command: they run one after the other, for about a minute each.
+const WORLDS_MAX: usize = 64;
 
 /// Start a swarm of serving nodes, some of them hostile, and download a file from it again and again:
 /// with the learning selector, and with plain round robin for comparison.
@@ -33,12 +39,13 @@ pub(crate) struct Args {
     /// Size of the made-up file.
     #[arg(long, value_name = "BYTES", default_value = "64MiB")]
     size: ByteSize,
-    /// Serving nodes.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=PEERS_MAX))]
-    peers: u64,
-    /// How many of them are hostile; at least one must not be.
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    hostile: u64,
+    /// Serving nodes; several numbers run a swarm of each.
+    #[arg(long, value_name = "N,…", default_value = "8", value_delimiter = ',',
+        value_parser = clap::value_parser!(u64).range(1..=PEERS_MAX))]
+    peers: Vec<u64>,
+    /// How many of them are hostile, or what share (25%); at least one must not be. Several run a swarm of each.
+    #[arg(long, value_name = "N,…", default_value = "2", value_delimiter = ',')]
+    hostile: Vec<Hostile>,
     /// Downloads with each of the two ways of choosing.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
@@ -62,8 +69,12 @@ Examples:
   peerq swarm --size 16MiB --peers 12 --hostile 4 --seed 42
   peerq swarm --file film.mkv --rounds 3 --keep results
   peerq swarm --json --seed 7 > run.json
+  peerq swarm --peers 8,16,24 --hostile 0%,25%,50%
 
-Exit code 1 means that a round did not end with the right file.";
+Several swarms make one table, and a verdict: whether peerq is never slower than round robin, at the median or
+the 99th percentile, once two rounds are over.
+
+Exit code 1 means that a round did not end with the right file, or that the verdict is no.";
 
 /// Runs the swarm and prints its report.
 ///
@@ -71,17 +82,13 @@ Exit code 1 means that a round did not end with the right file.";
 /// [`Failure::Check`] when a round's file is wrong or missing, [`Failure::Usage`] for impossible counts,
 /// [`Failure::Io`] for files and sockets.
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
-    if args.hostile >= args.peers {
-        return Err(Failure::Usage(format!(
-            "--hostile {} leaves no honest peer among --peers {}; nobody could finish",
-            args.hostile, args.peers
-        )));
-    }
+    let worlds = worlds(&args)?;
+    let [world] = worlds[..] else { return grid::run(&args, &worlds).await };
     if let Some(folder) = &args.keep {
         std::fs::create_dir_all(folder)
             .map_err(|error| Failure::Io(format!("cannot make {}: {error}", folder.display())))?;
     }
-    let finished = or_interrupted("stopped; nothing is kept of an unfinished swarm", run::swarm(&args)).await?;
+    let finished = or_interrupted("stopped; nothing is kept of an unfinished swarm", run::swarm(&args, world)).await?;
     let json = output::to_json(&finished.document)?;
     if let Some(folder) = &args.keep {
         let path = folder.join("swarm.json");
@@ -94,4 +101,38 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     } else {
         Err(Failure::Check("a round did not end with the right file".to_owned()))
     }
+}
+
+/// Who is in a swarm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct World {
+    peers: usize,
+    /// Of those.
+    hostile: usize,
+}
+
+/// The swarms that are asked for, by size and then by hostile peers, each once.
+fn worlds(args: &Args) -> Result<Vec<World>, Failure> {
+    let mut worlds = Vec::new();
+    for &peers in &args.peers {
+        for asked in &args.hostile {
+            let hostile = asked.of(peers);
+            if hostile >= peers {
+                return Err(Failure::Usage(format!(
+                    "--hostile {asked} leaves no honest peer among --peers {peers}; nobody could finish"
+                )));
+            }
+            let world = World { peers: peers as usize, hostile: hostile as usize };
+            if !worlds.contains(&world) {
+                worlds.push(world);
+            }
+        }
+    }
+    if worlds.len() > WORLDS_MAX {
+        return Err(Failure::Usage(format!(
+            "--peers and --hostile make {} swarms; at most {WORLDS_MAX} run at a time",
+            worlds.len()
+        )));
+    }
+    Ok(worlds)
 }

@@ -17,10 +17,10 @@ use peerq_dig::fetch::{FetchOptions, Fetcher, Policy};
 use peerq_dig::{Discovery, FileId, Identity, Manifest, Node, PeerAddr, Pool, PoolConfig};
 use tempfile::TempDir;
 
-use super::Args;
 use super::report::{Document, Peer, PolicyName, Round};
 use super::source::Source;
 use super::world::{self, PeerPlan};
+use super::{Args, World};
 use crate::exit::Failure;
 use crate::progress;
 use crate::recording::Recorded;
@@ -43,12 +43,12 @@ pub(crate) struct Finished {
 ///
 /// # Errors
 /// [`Failure::Io`] when the swarm cannot be set up. A failed round is no error but an unverified round.
-pub(crate) async fn swarm(args: &Args) -> Result<Finished, Failure> {
+pub(super) async fn swarm(args: &Args, world: World) -> Result<Finished, Failure> {
     let folder = tempfile::Builder::new()
         .prefix("peerq-swarm-")
         .tempdir()
         .map_err(|error| Failure::Io(format!("cannot make a temporary folder: {error}")))?;
-    let swarm = Swarm::start(args, folder).await?;
+    let swarm = Swarm::start(args, world, folder).await?;
     let config = SelectorConfig { rng_seed: Some(args.seed), ..SelectorConfig::default() };
     // Its draws follow the seed, its clock is the real one.
     let recorded = Recorded::new(config, args.record.as_deref())?;
@@ -92,14 +92,14 @@ struct Swarm {
 }
 
 impl Swarm {
-    async fn start(args: &Args, folder: TempDir) -> Result<Self, Failure> {
+    async fn start(args: &Args, world: World, folder: TempDir) -> Result<Self, Failure> {
         let spinner = progress::spinner("preparing the file");
         let source = match &args.file {
             Some(path) => Source::existing(path.clone()).await?,
             None => Source::made(folder.path(), args.size.0, args.seed).await?,
         };
         let manifest = Arc::new(manifest_of(&source.path).await?);
-        let plans = world::draw(args.seed, args.peers as usize, args.hostile as usize);
+        let plans = world::draw(args.seed, world.peers, world.hostile);
         spinner.set_message(format!("starting {} nodes", plans.len()));
         let range_timeout = range_timeout(&plans, manifest.chunk_size());
         let (nodes, entry) = start_nodes(plans, &source.path, &manifest).await?;

@@ -16,9 +16,6 @@ const DELIVERING: Duration = Duration::from_millis(250);
 /// How often a running range is looked at, at least: the end of a download may come before its limits do.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// How often one range may be given up before it is no longer moved merely because its peer is slow.
-const MOVES_MAX: u32 = 2;
-
 /// What to do about a running request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::fetch) enum Verdict {
@@ -65,7 +62,7 @@ impl Ledger {
             Ok(lateness) => lateness,
         };
         let alternative = state.candidates.iter().any(|c| *c != attempt.peer);
-        if !alternative || state.late_together(&attempt.peer, lateness, now) {
+        if !alternative || state.late_together(&attempt.peer, lateness, elapsed, now) {
             // Nobody better, or it is our own link: wait on, twice as long, and charge nobody.
             let doubled = limits.doubled();
             if let Some(r) = state.running.get_mut(&attempt.id) {
@@ -82,7 +79,7 @@ impl Ledger {
 
     /// Whether the download waits for this range alone or for others like it, and another peer would be done much sooner.
     fn is_straggling(&self, state: &State, attempt: &Attempt, elapsed: Duration) -> bool {
-        if state.pending > 0 || attempt.doublings >= MOVES_MAX {
+        if state.pending > 0 {
             return false;
         }
         let Some(running) = state.running.get(&attempt.id) else { return false };
@@ -90,6 +87,7 @@ impl Ledger {
         let time = |peer: &PeerId| Some(self.range_time(peer)?.mul_f64(state.crowding(peer)));
         let Some(elsewhere) = others.filter_map(time).min() else { return false };
         let bytes = running.stamps.payload_bytes();
-        Straggler { elapsed, bytes, length: attempt.chunk.length, elsewhere }.is_better_elsewhere()
+        let (length, abandonments) = (attempt.chunk.length, attempt.doublings);
+        Straggler { elapsed, bytes, length, elsewhere, abandonments }.is_better_elsewhere()
     }
 }

@@ -88,9 +88,20 @@ impl State {
         last.map_or(Duration::MAX, |at| now.saturating_duration_since(at))
     }
 
-    /// Whether most of the other busy peers are late in the same way: then the fault is more likely ours.
-    pub(super) fn late_together(&self, peer: &PeerId, lateness: Lateness, now: Instant) -> bool {
-        let mut others: HashMap<PeerId, bool> = HashMap::new();
+    /// Whether most of the others are late in the same way: then the fault is more likely ours. Others are those that are
+    /// busy, and those that delivered while `peer` was late with a request sent `elapsed` ago: at the end of a download
+    /// the good ones are done, and the bad ones left over are no witnesses for each other.
+    pub(super) fn late_together(&self, peer: &PeerId, lateness: Lateness, elapsed: Duration, now: Instant) -> bool {
+        let late_for = match lateness {
+            Lateness::Total => elapsed,
+            _ => elapsed.min(self.silence(peer, now)),
+        };
+        // Not those last heard when it fell silent: an outage does not stop everybody at the very same moment.
+        let delivered = |state: &PeerState| {
+            state.last_byte.is_some_and(|at| now.saturating_duration_since(at) + SILENT_TOGETHER <= late_for)
+        };
+        let delivering = self.peers.iter().filter(|(id, state)| *id != peer && delivered(state));
+        let mut others: HashMap<PeerId, bool> = delivering.map(|(id, _)| (*id, false)).collect();
         for running in self.running.values().filter(|r| r.peer != *peer) {
             let elapsed = now.saturating_duration_since(running.stamps.sent());
             let late = match lateness {

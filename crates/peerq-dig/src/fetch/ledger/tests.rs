@@ -1,5 +1,8 @@
+use tokio::io::AsyncReadExt;
+
 use super::*;
 use crate::content::{FileId, Manifest};
+use crate::fetch::reader::StampedReader;
 
 const CHUNK: u64 = 256 * 1024;
 
@@ -28,6 +31,16 @@ fn running(ledger: &Ledger, range: usize, byte: u8) -> Attempt {
     let attempt = ledger.begin(range, peer(byte)).unwrap();
     ledger.sent(&attempt, Stamps::new(Instant::now()));
     attempt
+}
+
+/// A peer has its answer here after `span`, and nothing more in flight.
+async fn delivers(ledger: &Ledger, range: usize, byte: u8, span: Duration) {
+    let attempt = ledger.begin(range, peer(byte)).unwrap();
+    let stamps = Stamps::new(Instant::now());
+    ledger.sent(&attempt, stamps.clone());
+    tokio::time::advance(span).await;
+    StampedReader::new(&b"answer"[..], stamps).read_u8().await.unwrap();
+    ledger.close(&attempt, true);
 }
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -146,4 +159,30 @@ async fn waiting_always_ends() {
         }
     }
     assert!(started.elapsed() <= TIMEOUT + Duration::from_millis(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_peers_left_over_at_the_end_are_no_witnesses_for_each_other() {
+    let ledger = ledger();
+    ledger.set_candidates((1..=5).map(peer).collect());
+    let left = [running(&ledger, 0, 1), running(&ledger, 1, 2)];
+    for byte in 3..=5 {
+        delivers(&ledger, 2, byte, Duration::from_millis(300)).await;
+    }
+    tokio::time::advance(Duration::from_millis(200)).await;
+    for attempt in &left {
+        assert!(gives_up(&ledger, attempt), "others delivered in the meantime");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_ended_as_the_link_went_down_is_no_witness_against_those_still_busy() {
+    let ledger = ledger();
+    ledger.set_candidates((1..=3).map(peer).collect());
+    let busy = [running(&ledger, 0, 1), running(&ledger, 1, 2)];
+    delivers(&ledger, 2, 3, Duration::from_millis(100)).await;
+    tokio::time::advance(Duration::from_millis(1100)).await;
+    for attempt in &busy {
+        assert!(!gives_up(&ledger, attempt), "nobody delivered since");
+    }
 }

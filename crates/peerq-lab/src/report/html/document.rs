@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::report::compare::{Compare, ComparePlan};
 use crate::report::svg::escaped;
 
+use super::study::{self, chip};
 use super::{HEADS, Palette, begin, end, named, overview_table, row};
 
 /// The page of this document.
@@ -23,12 +24,14 @@ pub fn document_page(document: &Compare) -> String {
         let _ = writeln!(html, "<li><a href=\"#{name}\">{name}</a> {}</li>", chip(plan.met));
     }
     html.push_str("</ul></nav>\n");
+    if let Some(found) = &document.adversaries {
+        study::adversaries(&mut html, found, &palette);
+    }
+    if let Some(found) = &document.specs {
+        study::specs(&mut html, found, &palette);
+    }
     document.plans.iter().for_each(|plan| section(&mut html, plan, &palette));
     end(html)
-}
-
-fn chip(met: bool) -> &'static str {
-    if met { "<span class=\"chip met\">met</span>" } else { "<span class=\"chip unmet\">not met</span>" }
 }
 
 fn section(html: &mut String, plan: &ComparePlan, palette: &Palette) {

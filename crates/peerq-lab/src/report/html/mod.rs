@@ -4,6 +4,7 @@
 
 mod document;
 mod plots;
+mod study;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use crate::model::Kind;
+use crate::study::Study;
+use crate::study::adversaries::adversaries;
 
 use super::summary::geometric_means;
 use super::svg::{COLOURS, escaped};
@@ -27,6 +30,9 @@ pub fn page(lines: &Lines) -> String {
     let palette = Palette::of(&summaries);
     let mut html = begin();
     overview(&mut html, &summaries, &palette);
+    if Study::Adversaries.is_of(lines) {
+        study::adversaries(&mut html, &adversaries(&summaries), &palette);
+    }
     for summary in &summaries {
         section(&mut html, summary, lines, &palette);
     }
@@ -166,8 +172,18 @@ fn policies(html: &mut String, summary: &Summary, palette: &Palette) {
     }
 }
 
-const HEADS: [&str; 9] =
-    ["policy", "p50 s", "p95 s", "p99 s", "over yardstick p50 / p99", "missed", "hostile", "wasted", "panics"];
+const HEADS: [&str; 10] = [
+    "policy",
+    "p50 s",
+    "p95 s",
+    "p99 s",
+    "over yardstick p50 / p99",
+    "missed",
+    "hostile",
+    "credited / delivered",
+    "wasted",
+    "panics",
+];
 
 fn row(html: &mut String, shown: &str, policy: &str, one: &PolicyFigures) {
     let class = if policy == OURS { " class=\"ours\"" } else { "" };

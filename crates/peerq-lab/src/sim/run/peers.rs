@@ -36,7 +36,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             connected: false,
             result: PeerResult {
                 group: group.name.clone(),
-                kind: Some(worst_kind(drawn)),
+                kind: Some(if group.wire.is_some() { Kind::Hostile } else { worst_kind(drawn) }),
                 bytes: 0,
                 wasted_bytes: 0,
                 requests: 0,
@@ -45,6 +45,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
                 credited_rate: None,
                 trust: None,
                 true_rate: 0.0,
+                credited_over_delivered: None,
             },
         });
         if (slot as usize) < self.current.len() {

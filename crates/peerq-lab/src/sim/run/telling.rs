@@ -5,6 +5,8 @@ use peer_quality::units::{Bytes, Time};
 
 use super::Run;
 use super::guard::caught;
+use crate::measure::credit;
+use crate::model::Kind;
 use crate::policy::{Opinion, PeerIndex, Policy};
 use crate::sim::observe::Fact;
 
@@ -32,14 +34,20 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         self.panics += u32::from(caught(|| policy.ended(peer, content, range, delivery, now)).is_none());
     }
 
-    /// Notes when the policy stops trusting a peer.
-    pub(super) fn judge(&mut self, peer: PeerIndex) {
-        let trusted = self.identities[peer.0 as usize].result.demoted_at_s.is_none();
+    /// Notes when the policy stops trusting a peer, and what it credits a hostile one with that `delivered` something just now.
+    pub(super) fn judge(&mut self, peer: PeerIndex, delivered: bool) {
+        let result = &self.identities[peer.0 as usize].result;
+        let (trusted, credits) = (result.demoted_at_s.is_none(), delivered && result.kind == Some(Kind::Hostile));
         let watched = self.observer.wants_opinions();
-        if !trusted && !watched {
+        if !trusted && !watched && !credits {
             return;
         }
         let opinion = self.opinion(peer);
+        if credits {
+            let identity = &mut self.identities[peer.0 as usize];
+            let delivers = self.network.true_rate(identity.slot);
+            identity.result.credited_over_delivered = credit::over(opinion.credited_rate, delivers);
+        }
         if watched {
             let now = self.time();
             self.observer.opinion(now, peer, &opinion);
