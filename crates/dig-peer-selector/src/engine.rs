@@ -168,8 +168,10 @@ impl PeerSelector {
         match event {
             PoolEvent::PeerAdded { peer_id, addr } => {
                 let Some(slot) = state.admit(peer_id, Provenance::Gossip, &self.clock) else { return };
+                let state = &mut *state;
                 if let Some(record) = &mut state.records[slot.index()] {
                     record.connect(*addr);
+                    state.engine.handle_at(slot, Fact::Located(record.group()), now);
                 }
                 state.engine.handle_at(slot, Fact::Readmitted, now);
                 state.engine.handle_at(slot, Fact::Connected, now);

@@ -3,13 +3,14 @@
 //! Records live in an array parallel to the engine's table and are replaced when a slot gets a new tenant, so nothing here outlives a peer's membership
 //! (spec §5.7). Addresses of a live link stay ahead of hints and are never overwritten by them.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use dig_dht::CandidateAddr;
 use dig_nat::{PeerId, TraversalKind};
 use peer_quality::View;
 use peer_quality::audit::Standing;
 use peer_quality::estimate::Path;
+use peer_quality::facts::AddressGroup;
 use peer_quality::units::Time;
 
 use crate::hints::Hints;
@@ -94,14 +95,26 @@ impl Record {
         }
     }
 
-    /// Learns from a candidate, keeping what is known already.
+    /// Learns from a candidate, keeping what is known already; true if its addresses were not known.
     #[inline]
-    pub(crate) fn merge(&mut self, candidate: &Candidate, provenance: Provenance) {
+    pub(crate) fn merge(&mut self, candidate: &Candidate, provenance: Provenance) -> bool {
         self.raise(provenance);
         let newest = &candidate.addresses[..candidate.addresses.len().min(MAX_HINTS)];
-        if !self.hints.starts_with(newest) {
+        let is_news = !self.hints.starts_with(newest);
+        if is_news {
             self.put_first(newest);
         }
+        is_news
+    }
+
+    /// Where it is: by its live link, else by the first address that it is said to have. Local addresses, and those of relays, say nothing.
+    pub(crate) fn group(&self) -> AddressGroup {
+        let of = |address: &CandidateAddr| {
+            let ip = address.kind.is_dialable().then(|| address.host.parse::<IpAddr>().ok())?;
+            ip.map(AddressGroup::of).filter(|group| !group.is_none())
+        };
+        let live = self.dealings.as_ref().and_then(|dealings| dealings.live.as_ref()).and_then(of);
+        live.or_else(|| self.hints.unpacked().iter().find_map(of)).unwrap_or_default()
     }
 
     /// An outcome of it ended at `at`, unix seconds.

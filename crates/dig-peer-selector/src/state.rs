@@ -118,7 +118,9 @@ impl State {
         };
         let first = self.engine.name(slot);
         let record = self.records[slot.index()].as_mut()?;
-        record.merge(candidate, provenance);
+        if record.merge(candidate, provenance) {
+            self.engine.handle_at(slot, Fact::Located(record.group()), now);
+        }
         let member = Member { slot, tenancy: record.tenancy };
         let leased = !record.leases().is_empty();
         if let Some(class) = candidate.class

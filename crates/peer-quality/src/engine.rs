@@ -4,6 +4,7 @@
 //! the seed one of [`Engine::new`], and the same calls give the same answers on every platform.
 
 mod blame;
+mod explain;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -11,16 +12,16 @@ use core::hash::Hash;
 
 use crate::audit::{CommonMode, Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
-use crate::facts::Fact;
+use crate::estimate::{Downlink, Forecast, Path, Population, Rating, Seats};
+use crate::facts::{AddressGroup, Fact};
 use crate::measure::{Delivery, End, Fault, InFlight};
 use crate::peer::Uncharged;
 use crate::peer::card::{Coverage, Kind};
 use crate::peer::roster::Roster;
+use crate::rank::crowds::Crowds;
 use crate::rank::decide::decide;
-use crate::rank::plan::{self, Advice, Pick, Work};
+use crate::rank::plan::{self, Advice, Work};
 use crate::rank::quote::Quote;
-use crate::rank::{Explained, Explanation, Reason};
 use crate::seed::Seed;
 use crate::table::{Admission, Slot, Table, Tier};
 use crate::units::{Bytes, Slowness, Time};
@@ -80,6 +81,8 @@ pub struct Engine<K> {
     peers: Roster<K>,
     proofs: Table<K, Proof>,
     population: Population,
+    seats: Seats,
+    crowds: Crowds,
     downlink: Downlink,
     common: CommonMode<Slot, Uncharged>,
     in_flight: InFlight,
@@ -98,6 +101,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             peers: Roster::new(capacity, seed),
             proofs: Table::new(capacity, seed),
             population: Population::default(),
+            seats: Seats::default(),
+            crowds: Crowds::new(seed),
             downlink: Downlink::default(),
             common: CommonMode::default(),
             in_flight: InFlight::default(),
@@ -158,8 +163,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending())));
-        if let Some((path, vote, in_flight)) = left {
+        let admission =
+            self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.seat, gone.pending())));
+        if let Some((path, vote, seat, in_flight)) = left {
+            seat.into_iter().for_each(|group| self.seats.leave(group));
             self.population.revote((path, vote), (Path::Unknown, Vote::default()));
             self.in_flight.moved(in_flight, 0);
         }
@@ -183,6 +190,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         self.in_flight.moved(gone.pending(), 0);
         self.common.forget(slot);
         self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
+        gone.seat.into_iter().for_each(|group| self.seats.leave(group));
         self.peers.remove(peer)
     }
 
@@ -198,9 +206,27 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     /// Takes in one fact about the peer behind a handle: spares the look-up.
     pub fn handle_at(&mut self, slot: Slot, fact: Fact, now: Time) {
+        if let Fact::Located(group) = fact {
+            return self.locate(slot, group);
+        }
         let before = self.peers.value(slot).proof.standing();
         self.apply(slot, fact, now);
         self.settle(slot, before);
+    }
+
+    /// A peer's address is known, or another one. Strangers keep no record for it.
+    fn locate(&mut self, slot: Slot, group: AddressGroup) {
+        if self.peers.card(slot).group == group {
+            return;
+        }
+        self.peers.card_mut(slot).group = group;
+        let Some(seat) = self.peers.value(slot).seat else { return };
+        self.seats.leave(seat);
+        let peer = self.peers.value_mut(slot);
+        let before = (peer.path, peer.vote());
+        peer.seat = self.seats.take(group).then_some(group);
+        let after = (peer.path, peer.vote());
+        self.population.revote(before, after);
     }
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
@@ -235,13 +261,27 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             }
             Fact::Banned => peer.proof.set_banned(true),
             Fact::Readmitted => peer.proof.set_banned(false),
+            Fact::Located(_) => {}
             Fact::Reached(path) => {
                 peer.path = path;
                 self.population.revote(before, (path, before.1));
             }
         }
+        let group = self.peers.card(slot).group;
         let peer = self.peers.value_mut(slot);
+        // Where a host does not say what it sends, the end has to do.
+        let sent = match fact {
+            Fact::Sent { requests } => requests,
+            Fact::Ended(_) if in_flight == 0 => 1,
+            _ => 0,
+        };
+        if sent > 0 && !peer.delivered.is_measured() {
+            self.crowds.tried(group, sent, decisions);
+        }
         self.in_flight.moved(in_flight, peer.pending());
+        if peer.seat.is_none() && matches!(fact, Fact::Ended(_) | Fact::Burst(_)) && self.seats.take(group) {
+            peer.seat = Some(group);
+        }
         match fact {
             Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
             Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
@@ -338,7 +378,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 kind => &*kind.get_or_insert_with(|| Kind::new(self.population.prior(card.path))),
             };
             let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
-            let last_tried = card.last_tried;
+            let (last_tried, group) = (card.last_tried, card.group);
             let quote = if card.coverage == Coverage::Whole {
                 card.terms(kind, work.scope, now).quote(slot, work.range, last_tried, salt)
             } else {
@@ -349,74 +389,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 self.in_flight.moved(in_flight, peer.pending());
                 terms.quoted(slot, work.range, last_tried, salt)
             };
-            if let Some(quote) = quote {
+            if let Some(mut quote) = quote {
+                self.crowds.place(group, &mut quote, self.decisions);
                 into.push(quote);
             }
-        }
-    }
-
-    /// Explains what [`decide`](Self::decide) would answer, without deciding: no state changes.
-    pub fn explain(&self, work: &Work, candidates: &[Slot], now: Time) -> Explanation<K> {
-        // Terms cache and expire lazily, so they are computed on a copy.
-        let mut copy = self.clone();
-        copy.decisions += 1;
-        let mut quotes = Vec::new();
-        copy.quote_all(work, candidates, now, &mut quotes);
-        let mut advice = Advice::new();
-        copy.advise(&quotes, work, &mut advice);
-        let mut explained: Vec<_> =
-            candidates.iter().map(|&slot| copy.explain_one(slot, work, &quotes, &advice, now)).collect();
-        let place = |one: &Explained<K>| one.place.unwrap_or(usize::MAX);
-        explained.sort_by(|a, b| {
-            place(a).cmp(&place(b)).then(a.cost_s.total_cmp(&b.cost_s)).then_with(|| a.peer.cmp(&b.peer))
-        });
-        Explanation { candidates: explained }
-    }
-
-    fn explain_one(&mut self, slot: Slot, work: &Work, quotes: &[Quote], advice: &[Pick], now: Time) -> Explained<K> {
-        let key = self.peers.key(slot);
-        let card = *self.peers.fresh_card(slot);
-        let peer = self.peers.unquoted_mut(slot);
-        let prior = self.population.prior(peer.path);
-        let mut terms = peer.terms(&card, &Kind::new(prior), work.scope, now, self.decisions);
-        // Cards leave the error bars out.
-        terms.forecast = peer.forecast(&prior, now);
-        let rating = peer.rating(&prior, now);
-        let rate = |slowness: Slowness| slowness.bytes_per_sec() as f32;
-        let ramp_s = terms.forecast.ramp_s(work.range);
-        let record = peer.delivered.slowness().map(|_| peer.delivered.forecast(&prior));
-        let quote = quotes.iter().find(|quote| quote.slot == slot);
-        let place = advice.iter().position(|pick| pick.slot == slot);
-        let reason = match (place, quote) {
-            (Some(at), _) if advice[at].exploratory => Reason::Tried { requests: advice[at].requests },
-            (Some(at), _) => Reason::Chosen { requests: advice[at].requests },
-            (None, None) => Reason::Banned,
-            (None, Some(_)) if terms.standing == Standing::Condemned => Reason::Condemned,
-            (None, Some(_)) if terms.cooling => Reason::CoolingOff { left: peer.cooling.left(now) },
-            (None, Some(quote)) if quote.room == 0 => Reason::Saturated,
-            (None, Some(quote)) if quote.is_proven() => Reason::NotNeeded,
-            (None, Some(_)) => Reason::NotTried,
-        };
-        Explained {
-            peer: key,
-            place,
-            reason,
-            basis: terms.forecast.basis,
-            first_byte_s: terms.forecast.first_byte_s,
-            body_s: terms.forecast.mean_s(work.range) - terms.forecast.first_byte_s - ramp_s,
-            error_s: terms.forecast.error_s(work.range),
-            ramp_s: rating.map(|_| ramp_s),
-            rate: rating.and_then(|rating| rating.raw).map(rate),
-            prior_rate: Some(rate(rating.map_or(prior.slowness, |rating| rating.prior))),
-            weight: rating.map(|rating| rating.weight as f32),
-            sanity: rating.map(|rating| rating.sanity),
-            t_wait_s: record.map(|record| record.mean_s(work.range)),
-            reliability: terms.reliability,
-            cost_s: quote.map_or(f32::INFINITY, |quote| quote.cost_s),
-            tail_s: quote.map_or(f32::INFINITY, |quote| quote.tail_s),
-            in_flight: terms.in_flight,
-            limit: terms.limit,
-            standing: terms.standing,
         }
     }
 

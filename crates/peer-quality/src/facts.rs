@@ -1,5 +1,9 @@
 //! Facts: what a host tells the engine, one at a time. They are never trusted to be sane.
 
+mod address_group;
+
+pub use address_group::AddressGroup;
+
 use crate::units::{Bytes, Span};
 
 /// One fact about one peer. A peer that was never heard of before is admitted by its first fact.
@@ -18,6 +22,8 @@ pub enum Fact {
     Disconnected,
     /// How it is reached became known.
     Reached(Path),
+    /// Where its address lies became known (AUD-2).
+    Located(AddressGroup),
     /// The host bans it.
     Banned,
     /// The host admits it again.

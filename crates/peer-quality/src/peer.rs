@@ -11,6 +11,7 @@ use crate::audit::{Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::predicted::Deviation;
 use crate::estimate::{Connection, Delivered, Forecast, Path, Rating, Reliability, Saturation, Verdict, Wire};
+use crate::facts::AddressGroup;
 use crate::measure::{Burst, DISPATCH_TTL, Delivery, End, Fault, Kernel, RoundTrip, Sample};
 use crate::peer::card::{Card, Coverage, Kind, Times, with_ramp};
 use crate::peer::flow::{Ending, Flow};
@@ -52,6 +53,8 @@ pub(crate) struct Peer {
     ends_since_change: u8,
     /// The concurrency that its vote in the population stands for; 0 is none.
     voted: u16,
+    /// The address group for which it has a vote; none before its first end, or while its group has all the votes that one may have.
+    pub(crate) seat: Option<AddressGroup>,
     saturation: Option<Saturation>,
     /// Its record of deliveries has changed since its card was written.
     delivered_anew: bool,
@@ -298,6 +301,9 @@ impl Peer {
     /// Its vote in the population: a function of its record, so that what was added can be taken away again.
     #[inline]
     pub(crate) fn vote(&self) -> Vote {
+        if self.seat.is_none() {
+            return Vote::default();
+        }
         Vote::of(&self.delivered, u32::from(self.voted), self.wire.as_ref().and_then(|wire| wire.vote()))
     }
 

@@ -11,6 +11,7 @@ pub mod ramp;
 pub mod refusals;
 pub mod reliability;
 pub mod saturation;
+pub mod seats;
 pub mod trust;
 pub mod warmth;
 
@@ -26,5 +27,6 @@ pub use ramp::{Opening, Ramp, Warmth};
 pub use refusals::Refusals;
 pub use reliability::{Reliability, Verdict};
 pub use saturation::Saturation;
+pub use seats::Seats;
 pub use trust::{Retention, Sanity};
 pub use warmth::{Connection, Idleness};

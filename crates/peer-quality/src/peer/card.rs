@@ -7,6 +7,7 @@
 use crate::audit::Standing;
 use crate::estimate::population::Prior;
 use crate::estimate::{Basis, Connection, Delivered, Forecast, Path, Ramp};
+use crate::facts::AddressGroup;
 use crate::rank::quote::{Capacity, Terms};
 use crate::units::Time;
 
@@ -35,6 +36,7 @@ pub(crate) struct Card {
     /// Whether its record is the default one: there is nothing to read and nothing to clear.
     pub(crate) is_blank: bool,
     pub(crate) path: Path,
+    pub(crate) group: AddressGroup,
     pub(crate) coverage: Coverage,
     /// What its times are, if not those of its kind.
     pub(crate) times: Option<Times>,
@@ -109,6 +111,7 @@ impl Default for Card {
             reserved: 0,
             is_blank: true,
             path: Path::Unknown,
+            group: AddressGroup::NONE,
             coverage: Coverage::Whole,
             times: None,
             reliability: 1.0,

@@ -79,7 +79,9 @@ fn trust(
     let tried_at = usize::from(work.sources > 1 && tried.is_some_and(|quote| quote.is_proven()));
     // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
     let places = explore::places(work.sources, known);
-    let fits = |quote: &&Quote| explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote);
+    let fits = |quote: &&Quote| {
+        quote.may_be_tried && explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote)
+    };
     let unmeasured = cold.first_fit(places, fits);
     let without_tried: Vec<Quote>;
     let rest = if leading.iter().any(is_tried) {

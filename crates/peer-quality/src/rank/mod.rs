@@ -6,6 +6,7 @@
 //!                                                └──────decide──────► the answer
 //! ```
 
+pub(crate) mod crowds;
 pub(crate) mod decide;
 pub mod explain;
 pub mod explore;

@@ -218,6 +218,7 @@ mod tests {
                 trials_since_change: u8::MAX,
                 is_promising: false,
                 is_fitful: false,
+                crowd: 0,
                 may_be_tried: true,
                 salt: 0,
             })

@@ -53,6 +53,8 @@ pub struct Quote {
     pub trials_since_change: u8,
     /// Whether its latest body was surprisingly fast.
     pub is_promising: bool,
+    /// How many unproven peers of its address group come before it: 0 for most.
+    pub crowd: u8,
     /// Whether some of its deliveries take many times as long as the rest.
     pub is_fitful: bool,
     /// Whether a trial may go to it: not while it cools off, and to the condemned only after a long rest.
@@ -164,6 +166,7 @@ impl Terms {
             last_tried,
             trials_since_change: self.trials_since_change,
             is_promising: self.is_promising,
+            crowd: 0,
             is_fitful: self.capacity.is_some_and(|capacity| capacity.late > 1.0),
             may_be_tried: match class {
                 Class::Open | Class::Probation => true,
@@ -225,14 +228,15 @@ impl Quote {
         self.basis == Basis::Measured
     }
 
-    /// Ascending order: class, then cost in steps of about 3 %, then measured before guessed, then the salt.
+    /// Ascending order: class, then cost in steps of about 3 %, then measured before guessed, then one of each address group, then the salt.
     /// A total order of plain integers: equal costs, infinities and hash order cannot upset it (scenario C22).
     #[inline]
     pub fn key(&self) -> u64 {
         // The bits of a positive float grow with it; 5 bits of fraction are steps of 1/32 of a power of two.
         const STEP_BITS: u32 = 23 - 5;
         let step = u64::from(self.cost_s.max(0.0).to_bits() >> STEP_BITS);
-        (self.class as u64) << 60 | step << 40 | u64::from(!self.is_proven()) << 36 | u64::from(self.salt)
+        let crowd = u64::from(self.crowd.min(7)) << 32;
+        (self.class as u64) << 60 | step << 40 | u64::from(!self.is_proven()) << 36 | crowd | u64::from(self.salt)
     }
 }
 

@@ -3,8 +3,11 @@
 //! The logic around it is the same, so a difference from [`peerq`](super::peerq) is the selector's own doing (leases, and what it remembers per content) or
 //! that of the wire: bursts, round trips and their loss, from which it predicts before a fetch has completed and after its record has faded.
 
+use std::collections::BTreeSet;
+
 use peer_quality::audit::Standing;
 use peer_quality::estimate::{Basis, Path, Rating};
+use peer_quality::facts::AddressGroup;
 use peer_quality::measure::wire::{Connection, Reply, Stamp};
 use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::rank::{Advice, Work};
@@ -21,12 +24,21 @@ const CAPACITY: usize = 4096;
 /// The policy, with the draws of `seed`.
 pub fn engine(seed: u64) -> impl Policy {
     let engine = Engine::new(CAPACITY, Seed::new(seed));
-    Driver::new("engine", Bare { engine, advice: Advice::new(), wires: Wires::new(seed), paused_until: Time::ZERO })
+    let bare = Bare {
+        engine,
+        described: BTreeSet::new(),
+        advice: Advice::new(),
+        wires: Wires::new(seed),
+        paused_until: Time::ZERO,
+    };
+    Driver::new("engine", bare)
 }
 
 #[derive(Debug)]
 struct Bare {
     engine: Engine<PeerIndex>,
+    /// Candidates whose path and address the engine was told.
+    described: BTreeSet<PeerIndex>,
     advice: Advice,
     wires: Wires,
     /// When we last began to read again; for ever while we do not.
@@ -57,9 +69,12 @@ impl Bare {
         for candidate in question.candidates.iter().filter(|one| !leave_out.contains(&one.peer)) {
             let admission = self.engine.admit(candidate.peer);
             let Some(slot) = admission.slot() else { continue };
-            if let Admission::Fresh(slot) = admission {
+            if self.described.insert(candidate.peer) || matches!(admission, Admission::Fresh(_)) {
                 let path = if candidate.relayed { Path::Relayed } else { Path::Direct };
                 self.engine.handle_at(slot, Fact::Reached(path), question.now);
+                // Groups are counted from 0, and 0 would be none.
+                let group = AddressGroup::numbered(candidate.group.saturating_add(1));
+                self.engine.handle_at(slot, Fact::Located(group), question.now);
             }
             if self.engine.name(slot) {
                 slots.push(slot);
