@@ -13,6 +13,7 @@ use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Forecast, Path, Population, Rating};
 use crate::facts::Fact;
 use crate::measure::{Delivery, End, Fault};
+use crate::peer::Peer;
 use crate::peer::card::{Coverage, Kind};
 use crate::peer::roster::Roster;
 use crate::rank::decide::decide;
@@ -153,9 +154,18 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
+    #[inline]
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission = self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.pending())));
+        let leaves = |gone: &Peer| left = Some((gone.path, gone.vote(), gone.pending()));
+        let admission = self.peers.admit_with(peer, leaves);
+        match admission {
+            Admission::Known(_) => admission,
+            _ => self.welcome(peer, admission, left),
+        }
+    }
+
+    fn welcome(&mut self, peer: K, admission: Admission, left: Option<(Path, Vote, u32)>) -> Admission {
         if let Some((path, vote, in_flight)) = left {
             self.population.revote((path, vote), (Path::Unknown, Vote::default()));
             self.in_flight -= in_flight;
