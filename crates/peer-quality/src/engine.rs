@@ -167,7 +167,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     fn welcome(&mut self, peer: K, admission: Admission, left: Option<(Path, Vote, u32)>) -> Admission {
         if let Some((path, vote, in_flight)) = left {
-            self.population.revote((path, vote), (Path::Unknown, Vote::default()));
+            self.population.revote((path, &vote), (Path::Unknown, &Vote::default()));
             self.in_flight -= in_flight;
         }
         if let Admission::Fresh(slot) = admission {
@@ -187,7 +187,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let slot = self.peers.find(peer)?;
         let gone = self.peers.value(slot);
         self.in_flight -= gone.pending();
-        self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
+        self.population.revote((gone.path, &gone.vote()), (Path::Unknown, &Vote::default()));
         self.peers.remove(peer)
     }
 
@@ -213,7 +213,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let prior = self.prior_for(fact, slot);
         let reserved = self.peers.card(slot).reserved;
         let peer = self.peers.value_mut(slot);
-        let before = (peer.path, peer.vote());
+        let (path_before, vote_before) = (peer.path, peer.vote());
+        let before = (path_before, &vote_before);
         let in_flight = peer.pending();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
@@ -253,14 +254,14 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             Fact::Readmitted => peer.proof.set_banned(false),
             Fact::Reached(path) => {
                 peer.path = path;
-                self.population.revote(before, (path, before.1));
+                self.population.revote(before, (path, &vote_before));
             }
         }
         let peer = self.peers.value_mut(slot);
         self.in_flight = self.in_flight - in_flight + peer.pending();
         match fact {
-            Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
-            Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
+            Fact::Ended(_) => self.population.revote(before, (path_before, &peer.vote_anew(prior.concurrency, now))),
+            Fact::Burst(_) => self.population.revote(before, (path_before, &peer.vote())),
             _ => {}
         }
     }
