@@ -80,13 +80,18 @@ impl PeerSelector {
     #[inline]
     fn caught_up<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         if !self.inbox.is_empty() {
-            let mut told = self.inbox.take(std::mem::take(&mut state.told));
-            for Told { outcome, at } in told.drain(..) {
-                self.learn(&mut state, &outcome, at);
-            }
-            state.told = told;
+            self.take_in(&mut state);
         }
         state
+    }
+
+    #[cold]
+    fn take_in(&self, state: &mut MutexGuard<'_, State>) {
+        let mut told = self.inbox.take(std::mem::take(&mut state.told));
+        for Told { outcome, at } in told.drain(..) {
+            self.learn(state, &outcome, at);
+        }
+        state.told = told;
     }
 
     /// Chooses sources for `req` among `candidates`, best first, at most [`ContentRequest::parallelism`] of them (spec §5.1).

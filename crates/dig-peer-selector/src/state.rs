@@ -79,27 +79,28 @@ impl State {
     /// The slot of a peer, registered if need be; none while the registry is full of live links.
     #[inline]
     pub(crate) fn admit(&mut self, peer: &PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
-        let Some(slot) = self.engine.find(peer.as_bytes()) else { return self.admit_new(peer, provenance, clock) };
-        if let Some(record) = &mut self.records[slot.index()] {
-            record.raise(provenance);
-        }
-        Some(slot)
-    }
-
-    fn admit_new(&mut self, peer: &PeerId, provenance: Provenance, clock: &ClockSource) -> Option<Slot> {
         match self.engine.admit(*peer.as_bytes()) {
-            Admission::Known(slot) => Some(slot),
-            Admission::Fresh(slot) => {
-                self.tenancies += 1;
-                let record = Record::new(self.tenancies as u32, provenance, clock.now());
-                if slot.index() == self.records.len() {
-                    push_within(&mut self.records, Some(record), self.engine.capacity());
-                } else {
-                    self.records[slot.index()] = Some(record);
+            Admission::Known(slot) => {
+                if let Some(record) = &mut self.records[slot.index()] {
+                    record.raise(provenance);
                 }
                 Some(slot)
             }
+            Admission::Fresh(slot) => {
+                self.register(slot, provenance, clock);
+                Some(slot)
+            }
             Admission::Refused => None,
+        }
+    }
+
+    fn register(&mut self, slot: Slot, provenance: Provenance, clock: &ClockSource) {
+        self.tenancies += 1;
+        let record = Record::new(self.tenancies as u32, provenance, clock.now());
+        if slot.index() == self.records.len() {
+            push_within(&mut self.records, Some(record), self.engine.capacity());
+        } else {
+            self.records[slot.index()] = Some(record);
         }
     }
 

@@ -4,7 +4,7 @@
 //! the seed one of [`Engine::new`], and the same calls give the same answers on every platform.
 
 mod blame;
-mod explain;
+mod observe;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,19 +12,21 @@ use core::hash::Hash;
 
 use crate::audit::{CommonMode, Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
-use crate::estimate::{Downlink, Forecast, Path, Population, Rating, Seats};
+use crate::estimate::{Downlink, Path, Population, Seats};
 use crate::facts::{AddressGroup, Fact};
 use crate::measure::{Delivery, End, Fault, InFlight};
-use crate::peer::Uncharged;
 use crate::peer::card::{Coverage, Kind};
 use crate::peer::roster::Roster;
+use crate::peer::{Peer, Uncharged};
 use crate::rank::crowds::Crowds;
 use crate::rank::decide::decide;
 use crate::rank::plan::{self, Advice, Work};
 use crate::rank::quote::Quote;
 use crate::seed::Seed;
 use crate::table::{Admission, Slot, Table, Tier};
-use crate::units::{Bytes, Slowness, Time};
+use crate::units::{Bytes, Time};
+
+pub use observe::View;
 
 /// Events kept for a host that does not poll; the oldest are dropped.
 const MAX_EVENTS: usize = 64;
@@ -41,35 +43,6 @@ pub enum Event<K> {
         /// Now.
         to: Standing,
     },
-}
-
-/// What is known of a peer, for observers. Reading it changes no decision.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct View {
-    /// Mean time to first byte, seconds.
-    pub first_byte_s: Option<f64>,
-    /// Mean slowness of its bodies.
-    pub slowness: Option<Slowness>,
-    /// Relative spread of its rate: 0 without samples.
-    pub volatility: f64,
-    /// Share of requests that ended well, 0..=1; none before the first.
-    pub reliability: Option<f64>,
-    /// Ends that were learned from.
-    pub samples: u64,
-    /// Failed verifications.
-    pub offences: u64,
-    /// Requests that were sent and have not ended.
-    pub pending: u32,
-    /// Requests in flight, reservations included.
-    pub in_flight: u32,
-    /// Recommended most in flight.
-    pub limit: u32,
-    /// Standing by proof.
-    pub standing: Standing,
-    /// Whether it is left alone after failures in a row.
-    pub cooling: bool,
-    /// Whether there is a live link.
-    pub connected: bool,
 }
 
 /// See the module documentation.
@@ -92,6 +65,9 @@ pub struct Engine<K> {
     events: VecDeque<Event<K>>,
     quotes: Vec<Quote>,
 }
+
+/// What an evicted peer leaves behind: path, vote, seat, requests in flight.
+type Left = (Path, Vote, Option<AddressGroup>, u32);
 
 impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// An engine for at most `capacity` peers.
@@ -161,13 +137,21 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// Finds or admits a peer. What was proven against it earlier is remembered across evictions (AUD-8).
+    #[inline]
     pub fn admit(&mut self, peer: K) -> Admission {
         let mut left = None;
-        let admission =
-            self.peers.admit_with(peer, |gone| left = Some((gone.path, gone.vote(), gone.seat, gone.pending())));
+        let leaves = |gone: &Peer| left = Some((gone.path, gone.vote(), gone.seat, gone.pending()));
+        let admission = self.peers.admit_with(peer, leaves);
+        match admission {
+            Admission::Known(_) => admission,
+            _ => self.welcome(peer, admission, left),
+        }
+    }
+
+    fn welcome(&mut self, peer: K, admission: Admission, left: Option<Left>) -> Admission {
         if let Some((path, vote, seat, in_flight)) = left {
             seat.into_iter().for_each(|group| self.seats.leave(group));
-            self.population.revote((path, vote), (Path::Unknown, Vote::default()));
+            self.population.revote((path, &vote), (Path::Unknown, &Vote::default()));
             self.in_flight.moved(in_flight, 0);
         }
         if let Admission::Fresh(slot) = admission {
@@ -189,7 +173,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let gone = self.peers.value(slot);
         self.in_flight.moved(gone.pending(), 0);
         self.common.forget(slot);
-        self.population.revote((gone.path, gone.vote()), (Path::Unknown, Vote::default()));
+        self.population.revote((gone.path, &gone.vote()), (Path::Unknown, &Vote::default()));
         gone.seat.into_iter().for_each(|group| self.seats.leave(group));
         self.peers.remove(peer)
     }
@@ -223,10 +207,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let Some(seat) = self.peers.value(slot).seat else { return };
         self.seats.leave(seat);
         let peer = self.peers.value_mut(slot);
-        let before = (peer.path, peer.vote());
+        let before = peer.vote();
         peer.seat = self.seats.take(group).then_some(group);
-        let after = (peer.path, peer.vote());
-        self.population.revote(before, after);
+        self.population.revote((peer.path, &before), (peer.path, &peer.vote()));
     }
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
@@ -235,7 +218,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let prior = self.prior_for(fact, slot);
         let reserved = self.peers.card(slot).reserved;
         let peer = self.peers.value_mut(slot);
-        let before = (peer.path, peer.vote());
+        let (path_before, vote_before) = (peer.path, peer.vote());
+        let before = (path_before, &vote_before);
         let in_flight = peer.pending();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
@@ -264,7 +248,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             Fact::Located(_) => {}
             Fact::Reached(path) => {
                 peer.path = path;
-                self.population.revote(before, (path, before.1));
+                self.population.revote(before, (path, &vote_before));
             }
         }
         let group = self.peers.card(slot).group;
@@ -283,8 +267,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             peer.seat = Some(group);
         }
         match fact {
-            Fact::Ended(_) => self.population.revote(before, (before.0, peer.vote_anew(prior.concurrency, now))),
-            Fact::Burst(_) => self.population.revote(before, (before.0, peer.vote())),
+            Fact::Ended(_) => self.population.revote(before, (path_before, &peer.vote_anew(prior.concurrency, now))),
+            Fact::Burst(_) => self.population.revote(before, (path_before, &peer.vote())),
             _ => {}
         }
     }
@@ -394,39 +378,6 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 into.push(quote);
             }
         }
-    }
-
-    /// What is known of a peer.
-    pub fn view(&self, slot: Slot, now: Time) -> View {
-        let peer = self.peers.value(slot);
-        let pending = peer.pending_at(now);
-        View {
-            first_byte_s: peer.delivered.first_byte_s(),
-            slowness: peer.delivered.slowness(),
-            volatility: peer.delivered.volatility(),
-            reliability: peer.reliability.share(),
-            samples: u64::from(peer.samples),
-            offences: peer.proof.offences(),
-            pending,
-            in_flight: pending.saturating_add(self.peers.card(slot).reserved),
-            limit: peer.limit(self.population.concurrency(peer.path), now),
-            standing: peer.proof.standing(),
-            cooling: peer.cooling.is_on(now, self.decisions),
-            connected: peer.connected,
-        }
-    }
-
-    /// What a fetch sent to a peer now would take, beside nothing else: what [`decide`](Self::decide) quotes from. Reading it changes no decision; the answer
-    /// changes with every fact and, where the wire is seen, by itself.
-    pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
-        let peer = self.peers.value(slot);
-        peer.forecast(&self.population.prior(peer.path), now)
-    }
-
-    /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).
-    pub fn rating(&self, slot: Slot, now: Time) -> Option<Rating> {
-        let peer = self.peers.value(slot);
-        peer.rating(&self.population.prior(peer.path), now)
     }
 
     /// Whether requests were sent to a peer that have not ended.

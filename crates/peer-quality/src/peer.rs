@@ -224,8 +224,13 @@ impl Peer {
             if self.wire.as_mut().is_some_and(|wire| wire.completed(now)) {
                 self.delivered.doubt();
             }
-            let (body, weight) = self.without_ramp(sample, sent, now);
-            let changed = self.delivered.observe(&body, weight);
+            let changed = if self.wire.is_none() && sent.is_none() {
+                // A host that does not say when it sends does not say what it met.
+                self.delivered.observe(&sample, 1.0)
+            } else {
+                let (body, weight) = self.without_ramp(sample, sent, now);
+                self.delivered.observe(&body, weight)
+            };
             self.ends_since_change = match self.ends_since_change {
                 _ if changed && decision.saturating_sub(self.led) < LED_LATELY && self.led > 0 => 1,
                 0 => 0,
@@ -270,12 +275,10 @@ impl Peer {
     }
 
     /// The sample less what slow start cost it: the long-run rate is free of it (EST-2). With it the weight that is left.
-    #[inline]
     fn without_ramp(&mut self, sample: Sample, sent: Option<Time>, now: Time) -> (Sample, f64) {
         match (&self.wire, sent, &mut self.flow) {
             (Some(wire), ..) => wire.without_ramp(&sample, sent),
             (None, Some(sent), Some(flow)) => flow.idleness.ended(&sample, sent, self.delivered.first_byte_s(), now),
-            // A host that does not say when it sends does not say what it met.
             (None, ..) => (sample, 1.0),
         }
     }

@@ -194,11 +194,16 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     }
 
     /// Like [`admit`](Self::admit); `evicted` sees an entry that has to go.
+    #[inline]
     pub fn admit_with(&mut self, key: K, evicted: impl FnOnce(Slot, &V)) -> Admission {
         let hash = self.hasher.hash_one(key) as u32;
-        if let Some(at) = self.find_hashed(hash, &key) {
-            return Admission::Known(Slot(at));
+        match self.find_hashed(hash, &key) {
+            Some(at) => Admission::Known(Slot(at)),
+            None => self.make(key, hash, evicted),
         }
+    }
+
+    fn make(&mut self, key: K, hash: u32, evicted: impl FnOnce(Slot, &V)) -> Admission {
         if self.index.len() as u32 >= self.capacity {
             let victim = if self.exhausted { None } else { self.victim() };
             let Some(victim) = victim else {
@@ -271,10 +276,10 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     }
 
     fn forget(&mut self, at: u32) {
+        // First, since it is what memory is slowest to answer.
+        self.index.remove(self.links[at as usize].hash, at);
         self.unlink(at);
-        let link = &mut self.links[at as usize];
-        link.tier = None;
-        self.index.remove(link.hash, at);
+        self.links[at as usize].tier = None;
         self.values[at as usize] = V::default();
         self.free.push(at);
     }

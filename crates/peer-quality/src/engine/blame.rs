@@ -44,9 +44,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
 
     fn discharge(&mut self, slot: Slot, before: &Uncharged) {
         let peer = self.peers.value_mut(slot);
-        let voted = (peer.path, peer.vote());
+        let voted = peer.vote();
         peer.discharge(before);
-        let vote = (peer.path, peer.vote());
-        self.population.revote(voted, vote);
+        self.population.revote((peer.path, &voted), (peer.path, &peer.vote()));
     }
 }

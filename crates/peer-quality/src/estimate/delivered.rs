@@ -30,21 +30,15 @@ impl Delivered {
     /// Folds in a delivered body that says as much as `evidence` in (0, 1] of a sample about the rate. True when it was taken for a change of the peer's rate.
     #[inline]
     pub fn observe(&mut self, sample: &Sample, evidence: f64) -> bool {
-        let first_byte_s = match sample.first_byte_s {
-            Some(measured) => {
-                self.first_byte.observe(measured, 1.0);
-                measured
-            }
-            None if sample.bytes <= ALL_DISTANCE => {
-                self.first_byte.observe(sample.wait_s, 1.0);
-                sample.wait_s
-            }
-            None => self.first_byte.value().unwrap_or(0.0).min(sample.wait_s * 0.5),
-        };
+        let shown_s = sample.first_byte_s.or_else(|| (sample.bytes <= ALL_DISTANCE).then_some(sample.wait_s));
+        let first_byte_s = shown_s.unwrap_or_else(|| self.first_byte.value().unwrap_or(0.0).min(sample.wait_s * 0.5));
+        // A slowness is always positive and finite. Both logarithms come first, so that neither waits for what is done with the other.
+        let slowness_ln = libm::log(sample.body(first_byte_s).secs_per_byte());
+        if let Some(shown_s) = shown_s {
+            self.first_byte.observe(shown_s, 1.0);
+        }
         let bytes = sample.bytes.as_f64();
         let weight = evidence * bytes / (bytes + HALF_SAMPLE.as_f64());
-        // A slowness is always positive and finite.
-        let slowness_ln = libm::log(sample.body(first_byte_s).secs_per_byte());
         let usual_ln = (self.body.weight() > 0.0).then_some(self.body.mean_ln());
         let changed = self.body.observe_ln(slowness_ln, weight);
         if let Some(usual_ln) = usual_ln.filter(|_| !changed) {

@@ -141,9 +141,9 @@ pub struct Population {
 impl Population {
     /// Replaces a peer's vote; the default vote is that of a peer which is not there.
     #[inline]
-    pub fn revote(&mut self, before: (Path, Vote), after: (Path, Vote)) {
+    pub fn revote(&mut self, before: (Path, &Vote), after: (Path, &Vote)) {
         if before.0 == after.0 {
-            return self.revise(before.0, &before.1, &after.1);
+            return self.revise(before.0, before.1, after.1);
         }
         let out = &mut self.classes[before.0 as usize];
         out.first_byte.replace(before.1.first_byte_ln, None);
@@ -249,7 +249,7 @@ mod tests {
     fn joined(members: &[(Path, u64)]) -> Population {
         let mut population = Population::default();
         for &(path, rate) in members {
-            population.revote((path, Vote::default()), (path, vote(rate)));
+            population.revote((path, &Vote::default()), (path, &vote(rate)));
         }
         population
     }
@@ -266,7 +266,7 @@ mod tests {
     fn a_newcomer_starts_with_no_more_requests_than_the_very_first_peer() {
         let mut population = Population::default();
         let vote = Vote { concurrency: Some(32.0), ..vote(1_000_000) };
-        population.revote((Path::Direct, Vote::default()), (Path::Direct, vote));
+        population.revote((Path::Direct, &Vote::default()), (Path::Direct, &vote));
         assert_eq!(population.concurrency(Path::Direct), CONCURRENCY as u32);
     }
 
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn who_leaves_takes_his_vote_along() {
         let mut population = joined(&[(Path::Unknown, 5_000_000)]);
-        population.revote((Path::Unknown, vote(5_000_000)), (Path::Unknown, Vote::default()));
+        population.revote((Path::Unknown, &vote(5_000_000)), (Path::Unknown, &Vote::default()));
         assert_eq!(population.prior(Path::Unknown), Prior::default());
     }
 }

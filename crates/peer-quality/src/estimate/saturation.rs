@@ -30,17 +30,12 @@ const BELIEVABLE: f32 = 3.0;
 /// Least weight of a level that takes part in a judgement.
 const KNOWN: f32 = 0.5;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Level {
-    /// Total bytes per second at this concurrency.
-    rate: f32,
-    weight: f32,
-}
-
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Saturation {
-    levels: [Level; LEVELS.len()],
+    /// Total bytes per second at each level.
+    rates: [f32; LEVELS.len()],
+    weights: [f32; LEVELS.len()],
     current: u8,
     start: u8,
     ends: u8,
@@ -54,7 +49,8 @@ impl Saturation {
     pub fn starting_at(concurrency: u32) -> Self {
         let current = nearest_level(concurrency as f32);
         Saturation {
-            levels: [Level::default(); LEVELS.len()],
+            rates: [0.0; LEVELS.len()],
+            weights: [0.0; LEVELS.len()],
             current,
             start: current,
             ends: 0,
@@ -72,7 +68,7 @@ impl Saturation {
 
     /// The rate of one request alone, bytes per second, where one was seen alone lately.
     pub fn single_rate(&self) -> Option<f32> {
-        Some(self.levels[0]).filter(|level| level.weight >= KNOWN).map(|level| level.rate)
+        self.known(0)
     }
 
     /// Whether the latest concurrency was reported by the host and not only recommended to it.
@@ -82,13 +78,19 @@ impl Saturation {
 
     /// The best total rate seen, bytes per second.
     pub fn best_rate(&self) -> Option<f32> {
-        self.levels.iter().filter(|level| level.weight >= KNOWN).map(|level| level.rate).reduce(f32::max)
+        (0..LEVELS.len()).filter_map(|at| self.known(at)).reduce(f32::max)
+    }
+
+    /// The rate of a level that takes part in judgements.
+    #[inline]
+    fn known(&self, at: usize) -> Option<f32> {
+        (self.weights[at] >= KNOWN).then_some(self.rates[at])
     }
 
     /// The concurrency that achieved the best total rate.
     pub fn best_level(&self) -> Option<u16> {
-        let known = self.levels.iter().zip(LEVELS).filter(|(level, _)| level.weight >= KNOWN);
-        known.max_by(|(a, _), (b, _)| a.rate.total_cmp(&b.rate)).map(|(_, level)| level)
+        let known = (0..LEVELS.len()).filter_map(|at| self.known(at).map(|rate| (rate, LEVELS[at])));
+        known.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, level)| level)
     }
 
     /// Whether anything was learned for this peer itself.
@@ -112,19 +114,18 @@ impl Saturation {
     #[inline]
     fn observe(&mut self, concurrency: f32, total: f32, ends: u8, confirmed: bool) {
         self.confirmed = confirmed;
-        let at = nearest_level(concurrency);
+        let at = usize::from(nearest_level(concurrency));
         let rate = self.believable(at, total);
         let fade = (0..ends).fold(1.0, |fade, _| fade * FADE);
-        let before = self.levels[at as usize].weight;
-        for level in &mut self.levels {
-            level.weight *= fade;
+        let before = self.weights[at];
+        for weight in &mut self.weights {
+            *weight *= fade;
         }
-        let level = &mut self.levels[at as usize];
         let weight = f32::from(ends).min(SEEN_ENOUGH);
-        level.weight = (before + weight).min(MEMORY);
-        level.rate += (rate - level.rate) * weight / level.weight;
+        self.weights[at] = (before + weight).min(MEMORY);
+        self.rates[at] += (rate - self.rates[at]) * weight / self.weights[at];
         self.ends = self.ends.saturating_add(ends);
-        let seen = self.levels[self.current as usize].weight >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
+        let seen = self.weights[self.current as usize] >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
         if seen || self.ends >= ENDS_TO_GIVE_UP {
             self.ends = 0;
             self.judge();
@@ -135,24 +136,23 @@ impl Saturation {
     }
 
     #[inline]
-    fn believable(&self, at: u8, rate: f32) -> f32 {
-        let level = self.levels[at as usize];
-        let known = if level.weight >= KNOWN { Some(level.rate) } else { self.best_rate() };
+    fn believable(&self, at: usize, rate: f32) -> f32 {
+        let known = self.known(at).or_else(|| self.best_rate());
         known.map_or(rate, |known| rate.clamp(known / BELIEVABLE, known * BELIEVABLE))
     }
 
     /// The peer's rate changed: what the levels achieved before says little now.
     pub fn world_changed(&mut self) {
-        for level in &mut self.levels {
-            level.weight *= 0.25;
+        for weight in &mut self.weights {
+            *weight *= 0.25;
         }
     }
 
     fn judge(&mut self) {
         let Some(best) = self.best_rate() else { return };
-        let enough = |level: &Level| level.weight >= KNOWN && level.rate * WORTHWHILE >= best;
-        let base = self.levels.iter().position(enough).unwrap_or(self.current as usize);
-        let untried = |at: usize| self.levels.get(at).is_some_and(|level| level.weight < KNOWN);
+        let enough = |at: &usize| self.known(*at).is_some_and(|rate| rate * WORTHWHILE >= best);
+        let base = (0..LEVELS.len()).find(enough).unwrap_or(self.current as usize);
+        let untried = |at: usize| self.weights.get(at).is_some_and(|weight| *weight < KNOWN);
         self.judgements = self.judgements.wrapping_add(1);
         let next = if untried(base + 1) && !self.settled {
             base + 1

@@ -61,6 +61,7 @@ impl<K: Copy + Eq + Hash> Roster<K> {
     }
 
     /// Finds or admits a peer; `evicted` sees the record of one that has to go, unless it is blank.
+    #[inline]
     pub(crate) fn admit_with(&mut self, key: K, evicted: impl FnOnce(&Peer)) -> Admission {
         let records = &mut self.records;
         let admission = self.table.admit_with(key, |slot, card| {

@@ -1,16 +1,46 @@
-//! Why the engine would decide as it does (RANK-6).
+//! What an engine shows of itself: views of peers, forecasts, and the terms of a decision (RANK-6). Reading changes no decision.
 
 use alloc::vec::Vec;
 use core::hash::Hash;
 
-use super::Engine;
 use crate::audit::Standing;
+use crate::engine::Engine;
+use crate::estimate::{Forecast, Rating};
 use crate::peer::card::Kind;
 use crate::rank::plan::{Advice, Pick, Work};
 use crate::rank::quote::Quote;
 use crate::rank::{Explained, Explanation, Reason};
 use crate::table::Slot;
 use crate::units::{Slowness, Time};
+
+/// What is known of a peer, for observers. Reading it changes no decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Mean time to first byte, seconds.
+    pub first_byte_s: Option<f64>,
+    /// Mean slowness of its bodies.
+    pub slowness: Option<Slowness>,
+    /// Relative spread of its rate: 0 without samples.
+    pub volatility: f64,
+    /// Share of requests that ended well, 0..=1; none before the first.
+    pub reliability: Option<f64>,
+    /// Ends that were learned from.
+    pub samples: u64,
+    /// Failed verifications.
+    pub offences: u64,
+    /// Requests that were sent and have not ended.
+    pub pending: u32,
+    /// Requests in flight, reservations included.
+    pub in_flight: u32,
+    /// Recommended most in flight.
+    pub limit: u32,
+    /// Standing by proof.
+    pub standing: Standing,
+    /// Whether it is left alone after failures in a row.
+    pub cooling: bool,
+    /// Whether there is a live link.
+    pub connected: bool,
+}
 
 impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Explains what [`decide`](Self::decide) would answer, without deciding: no state changes.
@@ -76,5 +106,38 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             limit: terms.limit,
             standing: terms.standing,
         }
+    }
+
+    /// What is known of a peer.
+    pub fn view(&self, slot: Slot, now: Time) -> View {
+        let peer = self.peers.value(slot);
+        let pending = peer.pending_at(now);
+        View {
+            first_byte_s: peer.delivered.first_byte_s(),
+            slowness: peer.delivered.slowness(),
+            volatility: peer.delivered.volatility(),
+            reliability: peer.reliability.share(),
+            samples: u64::from(peer.samples),
+            offences: peer.proof.offences(),
+            pending,
+            in_flight: pending.saturating_add(self.peers.card(slot).reserved),
+            limit: peer.limit(self.population.concurrency(peer.path), now),
+            standing: peer.proof.standing(),
+            cooling: peer.cooling.is_on(now, self.decisions),
+            connected: peer.connected,
+        }
+    }
+
+    /// What a fetch sent to a peer now would take, beside nothing else: what [`decide`](Self::decide) quotes from. Reading it changes no decision; the answer
+    /// changes with every fact and, where the wire is seen, by itself.
+    pub fn forecast(&self, slot: Slot, now: Time) -> Forecast {
+        let peer = self.peers.value(slot);
+        peer.forecast(&self.population.prior(peer.path), now)
+    }
+
+    /// What the wire says of a peer's rate, and how far that is trusted; none where the wire is not seen. Changes like [`forecast`](Self::forecast).
+    pub fn rating(&self, slot: Slot, now: Time) -> Option<Rating> {
+        let peer = self.peers.value(slot);
+        peer.rating(&self.population.prior(peer.path), now)
     }
 }
