@@ -42,7 +42,7 @@ fuzzing found something.";
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the built-in plans.
+    /// List the built-in plans and the studies.
     List {
         /// Print one JSON document instead of text.
         #[arg(long)]
@@ -175,7 +175,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             if json {
                 output::line(&output::to_json(&listed)?)
             } else {
-                output::line(cli::list_table(&listed).trim_end())
+                let studies = Study::ALL.map(Study::name).join(", ");
+                let plans = cli::list_table(&listed);
+                output::line(&format!("{plans}\nstudies, which `peerq lab compare` takes too: {studies}"))
             }
         }
         Command::Run { runs, output: path } => {

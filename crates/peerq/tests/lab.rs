@@ -20,3 +20,9 @@ fn the_study_of_adversaries_is_a_table_and_a_document_and_the_same_each_time() {
     let share = &document["adversaries"]["hostile_share"][0]["values"]["round-robin"];
     assert!(share.as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)), "{share}");
 }
+
+#[test]
+fn the_list_names_plans_and_studies() {
+    let text = stdout(&run(&["lab", "list"]));
+    assert!(text.contains("s5-exploration") && text.trim_end().ends_with("adversaries, specs"), "{text}");
+}

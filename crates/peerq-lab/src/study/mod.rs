@@ -6,7 +6,7 @@
 //! | study | question | file |
 //! |---|---|---|
 //! | `adversaries` | what do hostile peers gain, and by how much are they overrated? | [`adversaries`] |
-//! | `specs` | are the invariants of the selector specification kept? | [`specs`] |
+//! | `specs` | are the invariants of the selector specification kept? | [`specs`](mod@specs) |
 
 pub mod adversaries;
 mod goal;

@@ -1,8 +1,10 @@
 //! The study of the selector specification: a figure or more for each of its invariants A to G (SEL-05, §4.4), for ours, the selector published under the same
 //! specification, and the yardstick.
 //!
-//! Which plan and figure shows an invariant is data (`specs.toml`). Two of them no plan can show: that a run repeats ([`repeats`](super::repeats)), and how work grows
-//! ([`work`](super::work)). Each row has a goal, and ours meets or misses it; a figure that does not exist meets none.
+//! Which plan and figure shows an invariant is data (`specs.toml`). Two of them no plan can show. F: runs and replacements are asked for twice and compared to the
+//! byte. G: decisions and outcomes are timed with 256 and with 4096 peers; the figure is the power of their number that time grows with, 1 being proportional.
+//! Each row has a goal, and ours meets or misses it; a figure that does not exist meets none. Everything is a function of the seeds but two: G, and how often the
+//! published selector replaces alike, which is what F is about.
 
 use std::collections::BTreeMap;
 use std::fmt;

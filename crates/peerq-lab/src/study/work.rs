@@ -14,10 +14,10 @@ use crate::policy::{Ask, Candidate, PeerIndex, Policy, PolicyKind};
 const PEERS: [u32; 2] = [256, 4096];
 
 /// Rounds timed together.
-const ROUNDS: u32 = 8;
+const ROUNDS: u32 = 4;
 
 /// Times of which the shortest counts: it has the least of other work in it.
-const TIMES: u32 = 7;
+const TIMES: u32 = 40;
 
 /// Ranges asked for at once.
 const RANGES: u32 = 16;
