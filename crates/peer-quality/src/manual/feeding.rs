@@ -15,6 +15,8 @@
 //!
 //! `elapsed` runs from sending the request to its end on a clock that does not jump. Zero is taken as "less than a millisecond".
 //!
+//! [`Fact::Located`](crate::Fact::Located) and [`Fact::Reached`](crate::Fact::Reached) as soon as a peer's address and path are known: one party's many identities then share what one gets.
+//!
 //! # Fetches
 //!
 //! [`Fact::Sent`](crate::Fact::Sent) at dispatch, and the time to first byte in each delivery. With the former the engine learns how many requests at once a peer can
