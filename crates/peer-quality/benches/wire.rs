@@ -33,7 +33,7 @@ const LOADS: [(&str, u64); 3] = [
 
 /// One run; without `measured` only the loop around the calls.
 fn run(pairs: u64, step_us: u64, measured: bool) {
-    let mut c = Connection::new(CookieSeed::new([7; 32]), Options { cookies: true, rtt_floor: None }, Time::ZERO);
+    let mut c = Connection::new(CookieSeed::new([7; 32]), Options { cookies: true, ..Options::default() }, Time::ZERO);
     c.on_transfer_open(Time::ZERO);
     let mut sent = [0_u16; 1024];
     let in_flight = 50_000 / step_us;

@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{Looker, group, looked, world};
+use common::{Ledger, Looker, group, looked, world};
 use peer_quality::measure::wire::{Burst, Event};
 use peer_quality::units::Bytes;
 use peerq_lab::model::{Behaviour, Client, PeerGroup, Range, Wire, Workload, World};
 use peerq_lab::plan;
-use peerq_lab::policy::PolicyKind;
+use peerq_lab::policy::{PolicyKind, engine_gated};
 use peerq_lab::report::{self, Selection};
-use peerq_lab::sim;
+use peerq_lab::sim::{self, Fact};
 
 const SDU: u64 = 12_288;
 
@@ -229,4 +229,27 @@ fn a_run_with_the_wire_is_the_same_bytes_again_and_on_two_threads() {
     let once = bytes(1);
     assert_eq!(once, bytes(1));
     assert_eq!(once, bytes(2));
+}
+
+/// B1: whatever the gate, the pacers of the plan have next to nothing after three fetches.
+#[test]
+fn no_gate_lets_an_idle_gap_pacer_in() {
+    let plan = plan::builtin()
+        .expect("they parse")
+        .into_iter()
+        .find(|plan| plan.name == "b1-idle-gap-pacer")
+        .expect("it is there");
+    let honest: u32 = plan.world.peers.iter().take_while(|group| group.name != "pacer").map(|group| group.count).sum();
+    for gate_scale in [0.5, 1.0, 2.0, 4.0] {
+        let (mut engine, mut ledger) = (engine_gated(1, gate_scale), Ledger::default());
+        sim::run(&plan.world, &plan.workload, &mut engine, 1, &mut ledger).expect("a possible world");
+        let (mut of_pacers, mut all) = (0, 0);
+        for (_, fact) in &ledger.facts {
+            if let Fact::Ended { peer, content: 3..=1000, delivery, .. } = fact {
+                all += delivery.bytes.get();
+                of_pacers += if peer.0 >= honest { delivery.bytes.get() } else { 0 };
+            }
+        }
+        assert!(all > 100_000_000 && of_pacers * 50 <= all, "{gate_scale}: {of_pacers} of {all}");
+    }
 }

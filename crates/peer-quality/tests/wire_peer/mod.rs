@@ -16,7 +16,7 @@ pub(crate) fn us(micros: u64) -> Time {
 }
 
 pub(crate) fn seeded(seed: u8) -> Connection {
-    Connection::new(CookieSeed::new([seed; 32]), Options { cookies: true, rtt_floor: None }, ms(0))
+    Connection::new(CookieSeed::new([seed; 32]), Options { cookies: true, ..Options::default() }, ms(0))
 }
 
 pub(crate) fn connection() -> Connection {

@@ -23,12 +23,17 @@ const CAPACITY: usize = 4096;
 
 /// The policy, with the draws of `seed`.
 pub fn engine(seed: u64) -> impl Policy {
+    engine_gated(seed, 1.0)
+}
+
+/// The same with a gate that is so many times the usual one: what hangs on the gate, and what must not (scenario B1).
+pub fn engine_gated(seed: u64, gate_scale: f64) -> impl Policy {
     let engine = Engine::new(CAPACITY, Seed::new(seed));
     let bare = Bare {
         engine,
         described: BTreeSet::new(),
         advice: Advice::new(),
-        wires: Wires::new(seed),
+        wires: Wires::new(seed, gate_scale),
         paused_until: Time::ZERO,
     };
     Driver::new("engine", bare)

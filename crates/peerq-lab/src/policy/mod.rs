@@ -34,6 +34,7 @@ pub mod truth;
 mod ways;
 mod wires;
 
+pub use engine::engine_gated;
 pub use kind::PolicyKind;
 pub use sight::{Sight, Signal};
 

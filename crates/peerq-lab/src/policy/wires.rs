@@ -38,6 +38,7 @@ impl Line {
 #[derive(Debug)]
 pub(crate) struct Wires {
     seed: u64,
+    gate_scale: f64,
     /// Connections made so far: each draws cookies of its own.
     made: u64,
     lines: BTreeMap<PeerIndex, Line>,
@@ -47,8 +48,8 @@ pub(crate) struct Wires {
 }
 
 impl Wires {
-    pub(crate) fn new(seed: u64) -> Self {
-        Wires { seed, made: 0, lines: BTreeMap::new(), signals: VecDeque::new(), raised: BTreeSet::new() }
+    pub(crate) fn new(seed: u64, gate_scale: f64) -> Self {
+        Wires { seed, gate_scale, made: 0, lines: BTreeMap::new(), signals: VecDeque::new(), raised: BTreeSet::new() }
     }
 
     /// A connection to a peer is there: its measurement begins.
@@ -57,7 +58,7 @@ impl Wires {
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&self.seed.to_le_bytes());
         seed[8..16].copy_from_slice(&self.made.to_le_bytes());
-        let options = Options { cookies: true, rtt_floor: None };
+        let options = Options { cookies: true, gate_scale: self.gate_scale, ..Options::default() };
         let connection = Connection::new(CookieSeed::new(seed), options, now);
         self.lines.insert(peer, Line { connection, replies: 0, forwarded: (0, Time::ZERO), is_silent: false });
     }

@@ -175,7 +175,7 @@ impl Policy for Looker {
     fn ended(&mut self, _peer: PeerIndex, _content: u64, _range: Bytes, _delivery: &Delivery, _now: Time) {}
 
     fn connected(&mut self, _peer: PeerIndex, up: bool, now: Time) {
-        let options = Options { cookies: true, rtt_floor: None };
+        let options = Options { cookies: true, ..Options::default() };
         self.connection = up.then(|| Connection::new(CookieSeed::new([5; 32]), options, now));
     }
 

@@ -7,7 +7,7 @@
 use super::burst::{Accumulator, Burst, Sums};
 use super::cookie::CookieSeed;
 use super::echoes::Echoes;
-use super::gate::{GATE_FLOOR, gate, gate_of, idle_limit};
+use super::gate::{GATE_FLOOR, gate, gate_of, idle_limit, scaled};
 use super::header::Stamp;
 use super::kernel::{Attribution, KernelFacts};
 use super::observation::{Counters, Echo, Event, Observation, Reply};
@@ -28,18 +28,27 @@ pub const MINT_INTERVAL: Span = Span::from_millis(1);
 pub const INJECT_AFTER: Span = Span::from_secs(1);
 
 /// What a host knows of a connection before it measures.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The peer writes and echoes cookies. Without, everything that rests on echoes is absent, and stamps are zero.
     pub cookies: bool,
     /// The shortest round trip that is possible, from the handshake or the kernel; echoes faster than it are discarded.
     pub rtt_floor: Option<Span>,
+    /// The gate is this many times the usual one; clamped to 1/8..=8. For studies of what hangs on it: hosts leave it at 1.
+    pub gate_scale: f64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { cookies: false, rtt_floor: None, gate_scale: 1.0 }
+    }
 }
 
 /// The wire measurement of one connection. State is bounded: see [`state_bytes`](Self::state_bytes).
 #[derive(Debug)]
 pub struct Connection {
     cookies: bool,
+    gate_scale: f64,
     timeline: Timeline,
     /// No deadline passes up to here.
     quiet_until: Time,
@@ -62,13 +71,15 @@ pub struct Connection {
 impl Connection {
     /// A connection established at `now`.
     pub fn new(seed: CookieSeed, options: Options, now: Time) -> Self {
+        let gate_scale = if options.gate_scale.is_finite() { options.gate_scale.clamp(0.125, 8.0) } else { 1.0 };
         Connection {
             cookies: options.cookies,
+            gate_scale,
             timeline: Timeline::new(now),
             quiet_until: Time::ZERO,
             echoes: Echoes::new(seed, options, now),
             rtt: RttWindow::new(now),
-            gate: GATE_FLOOR,
+            gate: scaled(GATE_FLOOR, gate_scale),
             state: State::default(),
             last_data: now,
             last_egress: now,
@@ -442,10 +453,11 @@ impl Connection {
 
     fn set_gate(&mut self) {
         // Only echoes feed the gate; a peer without cookies has none, and the kernel's round trip stands in.
-        self.gate = match self.kernel {
+        let gate = match self.kernel {
             Some(kernel) if !self.cookies => gate_of(kernel.rtt),
             _ => gate(self.rtt.latest()),
         };
+        self.gate = scaled(gate, self.gate_scale);
         self.quiet_until = Time::ZERO;
     }
 }

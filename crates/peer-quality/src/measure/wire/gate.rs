@@ -31,6 +31,11 @@ pub(super) fn gate_of(high: Span) -> Span {
     Span::from_micros(high.as_micros().saturating_mul(GATE_RTT_HALVES) / 2).max(GATE_FLOOR)
 }
 
+/// So many times this gate.
+pub(super) fn scaled(gate: Span, scale: f64) -> Span {
+    if scale == 1.0 { gate } else { Span::from_micros((gate.as_micros() as f64 * scale) as u64) }
+}
+
 /// The silence after which the congestion window counts as lost.
 pub(super) fn idle_limit(gate: Span) -> Span {
     gate.max(IDLE_FLOOR)
@@ -49,6 +54,7 @@ mod tests {
         assert_eq!(gate(None), GATE_FLOOR);
         assert_eq!(gate(high(4)), GATE_FLOOR);
         assert_eq!(gate(high(268)), Span::from_millis(402));
+        assert_eq!(scaled(gate(high(268)), 0.5), Span::from_millis(201));
         assert_eq!(gate_of(Span::from_micros(u64::MAX)), Span::from_micros(u64::MAX / 2));
     }
 }

@@ -22,7 +22,7 @@
 //! use peer_quality::units::Time;
 //!
 //! let ms = |ms: u64| Time::from_micros(1000 * ms);
-//! let options = Options { cookies: true, rtt_floor: None };
+//! let options = Options { cookies: true, ..Options::default() };
 //! let mut connection = Connection::new(CookieSeed::new([7; 32]), options, ms(0));
 //! let sent = connection.on_egress(Reply::Prompt, ms(0));
 //! let seen = connection.on_ingress(Stamp { send: 500, echo: sent.send }, 12_288, ms(80));

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn an_echo_on_one_protocol_pays_for_no_other() {
-        let options = Options { cookies: true, rtt_floor: None };
+        let options = Options { cookies: true, ..Options::default() };
         let mut split = PerProtocol::new(CookieSeed::new([1; 32]), options);
         let (fetch, alive) = (Protocol::new(19, false), Protocol::new(8, false));
         let sent = split.lane(fetch, Time::ZERO).unwrap().on_egress(Reply::Prompt, Time::ZERO);
