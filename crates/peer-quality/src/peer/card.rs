@@ -167,11 +167,63 @@ pub(crate) fn with_ramp(forecast: Forecast, connection: Option<Connection>, now:
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::measure::{Delivery, End, Fault};
+    use crate::peer::Peer;
+    use crate::units::{Bytes, Span};
 
     #[test]
     fn a_card_is_small() {
         let bytes = core::mem::size_of::<Card>();
-        assert!(bytes <= 112, "{bytes}");
+        assert!(bytes <= 96, "{bytes}");
+    }
+
+    fn delivery() -> impl Strategy<Value = Delivery> {
+        let end = prop_oneof![
+            8 => Just(End::Completed),
+            1 => Just(End::Cancelled),
+            1 => Just(End::Interrupted),
+            1 => Just(End::Failed(Fault::Timeout)),
+            1 => Just(End::Failed(Fault::Unavailable)),
+            1 => Just(End::Failed(Fault::Verification)),
+        ];
+        (0..2_000_000_u64, 0..3_000_u64, proptest::option::of(0..200_u64), end).prop_map(
+            |(bytes, elapsed, first_byte, end)| Delivery {
+                bytes: Bytes::new(bytes),
+                elapsed: Span::from_millis(elapsed),
+                first_byte: first_byte.map(Span::from_millis),
+                end,
+            },
+        )
+    }
+
+    proptest! {
+        /// What is on a card is what the record says, and where the card covers everything the record has nothing to add.
+        #[test]
+        fn a_card_says_what_its_record_says(ends in proptest::collection::vec((delivery(), any::<bool>()), 0..40), later in 0..5_000_u64) {
+            let (mut peer, mut card, prior) = (Peer::default(), Card::default(), Prior::default());
+            let kind = Kind::new(prior);
+            let mut now = Time::from_secs(1);
+            for (delivery, is_dispatched) in ends {
+                if is_dispatched {
+                    peer.sent(1, now);
+                }
+                now = now + delivery.elapsed;
+                peer.ended(&delivery, &prior, now, 0, 0);
+                peer.fill(&mut card);
+                let asked = now + Span::from_millis(later);
+                let (forecast, size) = (peer.forecast(&prior, asked), Bytes::new(300_000));
+                let terms = peer.terms(&card, &kind, 1, asked, 0);
+                prop_assert_eq!(terms.forecast.mean_s(size), forecast.mean_s(size));
+                prop_assert_eq!(terms.forecast.tail_s(size), forecast.tail_s(size));
+                prop_assert_eq!(terms.forecast.basis, forecast.basis);
+                if card.coverage == Coverage::Whole {
+                    let by_card = card.terms(&kind, 1, asked);
+                    prop_assert_eq!(alloc::format!("{by_card:?}"), alloc::format!("{terms:?}"));
+                }
+            }
+        }
     }
 }

@@ -205,3 +205,63 @@ impl<'a, F: Fn(&Quote) -> bool> Order<'a, F> {
 fn place(&(key, quote): &(u64, &Quote)) -> (u64, Slot) {
     (key, quote.slot)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::estimate::{Basis, Opening};
+    use crate::rank::quote::Class;
+    use crate::seed::Seed;
+    use crate::table::Table;
+
+    fn quotes(costs: &[(u8, u32)]) -> Vec<Quote> {
+        let mut table = Table::<usize, u8>::new(512, Seed::new(0));
+        let quote = |(key, &(cost, room)): (usize, &(u8, u32))| Quote {
+            slot: table.admit(key).slot().unwrap(),
+            class: Class::Open,
+            basis: Basis::Measured,
+            cost_s: f32::from(cost),
+            tail_s: 1.0,
+            usual_s: 1.0,
+            pace: 1e6,
+            opening: Opening::default(),
+            start_s: 0.0,
+            room,
+            in_flight: 0,
+            last_tried: 0,
+            trials_since_change: u8::MAX,
+            is_promising: false,
+            may_be_tried: true,
+            salt: 0,
+        };
+        costs.iter().enumerate().map(quote).collect()
+    }
+
+    proptest! {
+        /// Costs are drawn from few, so that keys are equal and slots decide.
+        #[test]
+        fn the_first_are_those_of_a_sort(
+            costs in proptest::collection::vec((0..20_u8, 0..3_u32), 0..300),
+            most in 1..40_usize,
+            counts in proptest::collection::vec(0..400_usize, 1..6),
+        ) {
+            let quotes = quotes(&costs);
+            let belongs = |quote: &Quote| quote.room > 0;
+            let mut order = Order::new(&quotes, most, belongs);
+            let mut sorted: Vec<&Quote> = quotes.iter().filter(|quote| belongs(quote)).collect();
+            sorted.iter().for_each(|quote| order.push(quote));
+            sorted.sort_by_key(|quote| (quote.key(), quote.slot));
+            let slots: Vec<Slot> = sorted.iter().map(|quote| quote.slot).collect();
+            for count in counts {
+                let first: Vec<Slot> = order.first(count).iter().map(|quote| quote.slot).collect();
+                prop_assert_eq!(&first[..], &slots[..count.min(slots.len())]);
+                let fit = |quote: &&Quote| quote.room > 1;
+                let found: Vec<Slot> = order.first_fit(count, fit).iter().map(|quote| quote.slot).collect();
+                let expected: Vec<Slot> = sorted.iter().copied().filter(fit).take(count).map(|quote| quote.slot).collect();
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+}
