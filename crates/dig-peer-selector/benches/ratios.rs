@@ -74,7 +74,7 @@ impl Row {
             Target::AtLeast(limit) => format!(">= {limit}"),
         };
         println!(
-            "{:<40} {:>12.0} {:>12.0} {:>9.2} {:>8}  {:<6} {}",
+            "{:<40} {:>12.0} {:>12.0} {:>9.3} {:>8}  {:<6} {}",
             self.case,
             self.first,
             self.second,
