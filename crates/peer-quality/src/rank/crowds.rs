@@ -78,31 +78,11 @@ fn earned(decisions: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Basis, Opening};
-    use crate::rank::quote::Class;
+    use crate::estimate::Basis;
 
     fn unproven() -> Quote {
         let mut table = Table::<u8, u8>::new(1, Seed::new(0));
-        Quote {
-            slot: table.admit(0).slot().unwrap(),
-            class: Class::Open,
-            basis: Basis::Prior,
-            cost_s: 1.0,
-            tail_s: 1.0,
-            usual_s: 1.0,
-            pace: 1e6,
-            opening: Opening::default(),
-            start_s: 0.0,
-            room: 4,
-            in_flight: 0,
-            last_tried: 0,
-            trials_since_change: u8::MAX,
-            is_promising: false,
-            is_fitful: false,
-            may_be_tried: true,
-            crowd: 0,
-            salt: 0,
-        }
+        Quote::sample(table.admit(0).slot().unwrap())
     }
 
     fn placed(crowds: &mut Crowds, group: u32, decisions: u64) -> Quote {

@@ -211,30 +211,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::estimate::{Basis, Opening};
-    use crate::rank::quote::Class;
+    use crate::estimate::Basis;
     use crate::seed::Seed;
     use crate::table::Table;
 
     fn quotes(costs: &[(u8, u32)]) -> Vec<Quote> {
         let mut table = Table::<usize, u8>::new(512, Seed::new(0));
         let quote = |(key, &(cost, room)): (usize, &(u8, u32))| Quote {
-            slot: table.admit(key).slot().unwrap(),
-            class: Class::Open,
             basis: Basis::Measured,
             cost_s: f32::from(cost),
-            tail_s: 1.0,
-            usual_s: 1.0,
-            pace: 1e6,
-            opening: Opening::default(),
-            start_s: 0.0,
             room,
-            in_flight: 0,
-            last_tried: 0,
-            trials_since_change: u8::MAX,
-            is_promising: false,
-            may_be_tried: true,
-            salt: 0,
+            ..Quote::sample(table.admit(key).slot().unwrap())
         };
         costs.iter().enumerate().map(quote).collect()
     }

@@ -94,31 +94,18 @@ mod tests {
     use alloc::vec::Vec;
 
     use super::*;
-    use crate::estimate::{Basis, Opening};
+    use crate::estimate::Basis;
     use crate::seed::Seed;
     use crate::table::Table;
 
     fn quotes(costs: &[(f32, bool)]) -> Vec<Quote> {
         let mut table = Table::<usize, u8>::new(256, Seed::new(0));
         let quote = |(key, &(cost_s, proven)): (usize, &(f32, bool))| Quote {
-            slot: table.admit(key).slot().unwrap(),
-            class: Class::Open,
             basis: if proven { Basis::Measured } else { Basis::Prior },
             cost_s,
             tail_s: cost_s,
             usual_s: cost_s,
-            pace: 1e6,
-            opening: Opening::default(),
-            start_s: 0.0,
-            room: 4,
-            in_flight: 0,
-            last_tried: 0,
-            trials_since_change: u8::MAX,
-            is_promising: false,
-            is_fitful: false,
-            crowd: 0,
-            may_be_tried: true,
-            salt: 0,
+            ..Quote::sample(table.admit(key).slot().unwrap())
         };
         costs.iter().enumerate().map(quote).collect()
     }

@@ -193,7 +193,7 @@ pub fn is_admissible(quote: &Quote) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::{Basis, Opening};
+    use crate::estimate::Basis;
     use crate::seed::Seed;
     use crate::table::Table;
 
@@ -203,24 +203,14 @@ mod tests {
             .iter()
             .enumerate()
             .map(|(key, &pace)| Quote {
-                slot: table.admit(key).slot().unwrap(),
-                class: Class::Open,
                 basis: Basis::Measured,
                 cost_s: 0.01 + 1e6 * 2.0 / pace,
                 tail_s: 0.01 + 1.2e6 * 2.0 / pace,
                 usual_s: 0.01 + 1e6 * 2.0 / pace,
                 pace,
-                opening: Opening::default(),
-                start_s: 0.0,
                 room: 2,
-                in_flight: 0,
                 last_tried: 1,
-                trials_since_change: u8::MAX,
-                is_promising: false,
-                is_fitful: false,
-                crowd: 0,
-                may_be_tried: true,
-                salt: 0,
+                ..Quote::sample(table.admit(key).slot().unwrap())
             })
             .collect();
         quotes.sort_by_key(Quote::key);

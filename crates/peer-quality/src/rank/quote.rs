@@ -241,6 +241,33 @@ impl Quote {
 }
 
 #[cfg(test)]
+impl Quote {
+    /// What tests start from: idle, open, unproven, a second away.
+    pub(crate) fn sample(slot: Slot) -> Quote {
+        Quote {
+            slot,
+            class: Class::Open,
+            basis: Basis::Prior,
+            cost_s: 1.0,
+            tail_s: 1.0,
+            usual_s: 1.0,
+            pace: 1e6,
+            opening: Opening::default(),
+            start_s: 0.0,
+            room: 4,
+            in_flight: 0,
+            last_tried: 0,
+            trials_since_change: u8::MAX,
+            is_promising: false,
+            is_fitful: false,
+            may_be_tried: true,
+            crowd: 0,
+            salt: 0,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
