@@ -9,15 +9,13 @@
 //! nothing else is left an admission is refused. Hashing is keyed by the host's seed, so outsiders cannot aim at one bucket; no
 //! answer depends on the order of the index.
 
-mod index;
-mod keyed;
-
 use alloc::vec::Vec;
 use core::hash::{BuildHasher, Hash};
 
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
 use crate::seed::Seed;
-use crate::table::index::Index;
-use crate::table::keyed::Keyed;
 
 /// What the table would lose by forgetting an entry, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,12 +85,28 @@ struct List {
     len: u32,
 }
 
+/// Tells the secret of the hash from what else is drawn from the host's seed: the letters "hash".
+const HASHING: u64 = 0x6861_7368;
+
+/// Where an entry is, with half of its hash: as a rule one look tells whether it is the one.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    slot: u32,
+    hash: u32,
+}
+
+/// The half of a hash that is kept, as wide as the index wants it: it reads buckets from the low bits and tags from the highest.
+#[inline]
+fn wide(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}
+
 /// See the module documentation. Keys, links and values lie in arrays of their own, each indexed by slot.
 #[derive(Clone, Debug)]
 pub struct Table<K, V> {
     capacity: u32,
-    hasher: Keyed,
-    index: Index,
+    hasher: FixedState,
+    index: HashTable<Place>,
     keys: Vec<K>,
     links: Vec<Link>,
     values: Vec<V>,
@@ -108,8 +122,9 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
     pub fn new(capacity: usize, seed: Seed) -> Self {
         Table {
             capacity: u32::try_from(capacity).unwrap_or(NONE - 1).clamp(1, NONE - 1),
-            hasher: Keyed::new(seed),
-            index: Index::default(),
+            // Not the seed itself: what else is drawn from it may show in answers.
+            hasher: FixedState::with_seed(seed.mix(HASHING)),
+            index: HashTable::new(),
             keys: Vec::new(),
             links: Vec::new(),
             values: Vec::new(),
@@ -146,7 +161,8 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     #[inline]
     fn find_hashed(&self, hash: u32, key: &K) -> Option<u32> {
-        self.index.find(hash, |at| self.keys[at as usize] == *key)
+        let is_it = |place: &Place| place.hash == hash && self.keys[place.slot as usize] == *key;
+        self.index.find(wide(hash), is_it).map(|place| place.slot)
     }
 
     /// Whether `slot` holds a live entry with this key: spares the look-up to a caller who guesses well.
@@ -229,7 +245,7 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
                 (self.keys.len() - 1) as u32
             }
         };
-        self.index.insert(hash, at);
+        self.index.insert_unique(wide(hash), Place { slot: at, hash }, |place| wide(place.hash));
         self.link(at, Tier::Cold);
         Admission::Fresh(Slot(at))
     }
@@ -277,7 +293,10 @@ impl<K: Copy + Eq + Hash, V: Default> Table<K, V> {
 
     fn forget(&mut self, at: u32) {
         // First, since it is what memory is slowest to answer.
-        self.index.remove(self.links[at as usize].hash, at);
+        let hash = self.links[at as usize].hash;
+        if let Ok(found) = self.index.find_entry(wide(hash), |place| place.slot == at) {
+            found.remove();
+        }
         self.unlink(at);
         self.links[at as usize].tier = None;
         self.values[at as usize] = V::default();
