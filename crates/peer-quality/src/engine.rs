@@ -251,6 +251,23 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 self.population.revote(before, (path, &vote_before));
             }
         }
+        let peer = self.peers.value_mut(slot);
+        let after = peer.pending();
+        self.in_flight.moved(in_flight, after);
+        if peer.seat.is_none() || !peer.delivered.is_measured() {
+            self.count_in_group(slot, fact, in_flight);
+        }
+        let peer = self.peers.value_mut(slot);
+        match fact {
+            Fact::Ended(_) => self.population.revote(before, (path_before, &peer.vote_anew(prior.concurrency, now))),
+            Fact::Burst(_) => self.population.revote(before, (path_before, &peer.vote())),
+            _ => {}
+        }
+    }
+
+    /// Counts against a peer's address group what it had as a stranger, and gives it a vote if there is one left. It had `in_flight` requests before.
+    #[cold]
+    fn count_in_group(&mut self, slot: Slot, fact: Fact, in_flight: u32) {
         let group = self.peers.card(slot).group;
         let peer = self.peers.value_mut(slot);
         // Where a host does not say what it sends, the end has to do.
@@ -260,16 +277,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             _ => 0,
         };
         if sent > 0 && !peer.delivered.is_measured() {
-            self.crowds.tried(group, sent, decisions);
+            self.crowds.tried(group, sent, self.decisions);
         }
-        self.in_flight.moved(in_flight, peer.pending());
         if peer.seat.is_none() && matches!(fact, Fact::Ended(_) | Fact::Burst(_)) && self.seats.take(group) {
             peer.seat = Some(group);
-        }
-        match fact {
-            Fact::Ended(_) => self.population.revote(before, (path_before, &peer.vote_anew(prior.concurrency, now))),
-            Fact::Burst(_) => self.population.revote(before, (path_before, &peer.vote())),
-            _ => {}
         }
     }
 
@@ -362,7 +373,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 kind => &*kind.get_or_insert_with(|| Kind::new(self.population.prior(card.path))),
             };
             let salt = (card.salt ^ draw).wrapping_mul(0x9E37_79B1);
-            let (last_tried, group) = (card.last_tried, card.group);
+            let last_tried = card.last_tried;
+            let crowd = if card.times.is_none() { card.group } else { AddressGroup::NONE };
             let quote = if card.coverage == Coverage::Whole {
                 card.terms(kind, work.scope, now).quote(slot, work.range, last_tried, salt)
             } else {
@@ -373,9 +385,13 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 self.in_flight.moved(in_flight, peer.pending());
                 terms.quoted(slot, work.range, last_tried, salt)
             };
-            if let Some(mut quote) = quote {
-                self.crowds.place(group, &mut quote, self.decisions);
+            if let Some(quote) = quote {
                 into.push(quote);
+                if !crowd.is_none()
+                    && let Some(unproven) = into.last_mut()
+                {
+                    self.crowds.place(crowd, unproven, self.decisions);
+                }
             }
         }
     }

@@ -294,10 +294,11 @@ impl Peer {
         // Totals are learned more slowly than what one request takes: together they move no more than so many times one of them (B2).
         let together = f32::from(saturation.best_level()?) * STALE_CAPACITY;
         let most = self.delivered.slowness().map_or(f32::INFINITY, |one| together * one.bytes_per_sec() as f32);
+        // The best rates do not show what rare stalls cost (C31).
+        let late = self.delivered.late_factor() as f32;
         Some(Capacity {
-            total: saturation.best_rate()?.min(most),
-            single: saturation.single_rate().map(|single| single.min(most)),
-            late: self.delivered.late_factor() as f32,
+            total: saturation.best_rate()?.min(most) / late,
+            single: saturation.single_rate().map(|single| single.min(most) / late),
         })
     }
 
@@ -339,6 +340,7 @@ impl Peer {
         card.standing = standing;
         card.is_failing = self.reliability.consecutive_failures() > 1;
         card.is_promising = self.delivered.is_faster_than_known();
+        card.is_fitful = self.delivered.is_fitful();
         card.capacity = self.capacity();
         card.connection = self.connection();
     }

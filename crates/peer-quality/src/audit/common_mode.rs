@@ -58,11 +58,14 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         f64::from(peers) >= QUORUM * f64::from(self.active)
     }
 
+    /// Whether nothing failed since anything completed.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.failures == 0
+    }
+
     /// A request that had run for `elapsed` completed at `now`, as soon as was to be expected or not. What to put back, which is nothing where the fault was not ours.
     pub fn completed(&mut self, elapsed: Span, on_time: bool, now: Time) -> Vec<(P, R)> {
-        if self.failures == 0 {
-            return Vec::new();
-        }
         let under_way_all_the_while = now.since(self.since) <= elapsed;
         let ours = self.is_ours() && !(on_time && under_way_all_the_while);
         let ours_until = if ours { Some(now) } else { self.ours_until };

@@ -11,11 +11,15 @@ use crate::units::Time;
 
 impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Whose doing an end is, before it is learned from: true where it is known to be ours (AUD-7).
+    #[inline]
     pub(super) fn blame(&mut self, slot: Slot, delivery: &Delivery, now: Time) -> bool {
         let peer = self.peers.value(slot);
         match delivery.end {
             End::Completed => {
                 self.downlink.completed(delivery.elapsed);
+                if self.common.is_quiet() {
+                    return false;
+                }
                 let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery), now);
                 for (slot, before) in put_back {
                     self.discharge(slot, &before);

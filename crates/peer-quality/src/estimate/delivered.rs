@@ -101,7 +101,12 @@ impl Delivered {
         self.body.value().map(Slowness::from_secs_per_byte)
     }
 
-    /// What deliveries that take several times as long cost in the mean: a factor, at least 1.
+    /// Whether some deliveries take many times as long as the rest.
+    pub fn is_fitful(&self) -> bool {
+        self.lateness.is_habit()
+    }
+
+    /// What deliveries that take many times as long cost in the mean: a factor, at least 1.
     pub fn late_factor(&self) -> f64 {
         self.lateness.mean_factor()
     }

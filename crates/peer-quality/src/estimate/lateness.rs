@@ -34,12 +34,17 @@ impl Lateness {
 
     /// What the mean is multiplied by, at least 1.
     pub fn mean_factor(&self) -> f64 {
-        if self.believed() > 0.0 { f64::from(1.0 + self.believed() * (libm::expf(self.ln) - 1.0)) } else { 1.0 }
+        if self.is_habit() { f64::from(1.0 + self.believed() * (libm::expf(self.ln) - 1.0)) } else { 1.0 }
     }
 
     /// What the tail at p95 is multiplied by, at least 1: late deliveries decide it once they are no longer rare.
     pub fn tail_factor(&self) -> f64 {
-        if self.believed() > 0.0 { f64::from(libm::expf(self.ln)).max(1.0) } else { 1.0 }
+        if self.is_habit() { f64::from(libm::expf(self.ln)).max(1.0) } else { 1.0 }
+    }
+
+    /// Whether there are so many that they count.
+    pub fn is_habit(&self) -> bool {
+        self.believed() > 0.0
     }
 
     fn believed(&self) -> f32 {

@@ -47,6 +47,7 @@ pub(crate) struct Card {
     pub(crate) standing: Standing,
     pub(crate) is_failing: bool,
     pub(crate) is_promising: bool,
+    pub(crate) is_fitful: bool,
     pub(crate) capacity: Option<Capacity>,
     /// How its connection stands, where the host reports what it dispatches.
     pub(crate) connection: Option<Connection>,
@@ -120,6 +121,7 @@ impl Default for Card {
             standing: Standing::Fine,
             is_failing: false,
             is_promising: false,
+            is_fitful: false,
             capacity: None,
             connection: None,
         }
@@ -148,6 +150,7 @@ impl Card {
             failing: self.is_failing,
             rested: false,
             is_promising: self.is_promising,
+            is_fitful: self.is_fitful,
             trials_since_change: self.trials_since_change,
             incumbent: self.scope == scope && self.last_tried > 0,
             withholds_echoes: false,

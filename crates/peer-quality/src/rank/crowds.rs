@@ -38,10 +38,14 @@ impl Crowds {
     }
 
     /// Gives an unproven peer of `group` its place among its kind in this decision, the `decisions`th, and puts it off if the group spent its trials.
+    #[inline]
     pub(crate) fn place(&mut self, group: AddressGroup, quote: &mut Quote, decisions: u64) {
-        if group.is_none() || quote.is_proven() {
-            return;
+        if !group.is_none() && !quote.is_proven() {
+            self.place_unproven(group, quote, decisions);
         }
+    }
+
+    fn place_unproven(&mut self, group: AddressGroup, quote: &mut Quote, decisions: u64) {
         let Some(crowd) = self.crowd(group, decisions) else { return };
         if crowd.decision != decisions {
             (crowd.decision, crowd.members) = (decisions, 0);

@@ -90,6 +90,8 @@ pub struct Terms {
     pub trials_since_change: u8,
     /// Whether its latest body was surprisingly fast.
     pub is_promising: bool,
+    /// Whether some of its deliveries take many times as long as the rest.
+    pub is_fitful: bool,
     /// Whether it served the same work last: a small advantage against flapping.
     pub incumbent: bool,
     /// Whether its bytes come without the echoes they should carry.
@@ -105,8 +107,6 @@ pub struct Capacity {
     pub total: f32,
     /// Rate of one request alone, bytes per second, where it was seen alone; at most the total.
     pub single: Option<f32>,
-    /// What the rare deliveries that take several times as long cost in the mean: a factor, at least 1. The best rates do not show them.
-    pub late: f32,
 }
 
 /// The incumbent's cost is multiplied by this. Lower clings to a slower peer, 1 flaps between near equals; one step of the order is 3 %.
@@ -145,8 +145,7 @@ impl Terms {
             * if self.withholds_echoes { WITHHOLDING_FACTOR } else { 1.0 }
             / self.reliability.max(MIN_RELIABILITY);
         let alone = size.get() as f32 / usual.max(1e-6);
-        let capacity =
-            self.capacity.map_or(alone * limit as f32, |capacity| (capacity.total / capacity.late).max(alone));
+        let capacity = self.capacity.map_or(alone * limit as f32, |capacity| capacity.total.max(alone));
         let opening = self.forecast.ramp.opening(capacity);
         Some(Quote {
             slot,
@@ -167,7 +166,7 @@ impl Terms {
             trials_since_change: self.trials_since_change,
             is_promising: self.is_promising,
             crowd: 0,
-            is_fitful: self.capacity.is_some_and(|capacity| capacity.late > 1.0),
+            is_fitful: self.is_fitful,
             may_be_tried: match class {
                 Class::Open | Class::Probation => true,
                 Class::Cooling => false,
@@ -205,7 +204,7 @@ impl Terms {
         let turn = size * (self.in_flight as f32 + 1.0) / total.max(1.0);
         let alone = size / capacity.single.unwrap_or(capacity.total).max(1.0);
         // The total counts whole waits, so the first byte is in it already when requests queue; alone it comes on top.
-        capacity.late * turn.max(alone).max(self.forecast.first_byte_s)
+        turn.max(alone).max(self.forecast.first_byte_s)
     }
 }
 
@@ -294,6 +293,7 @@ mod tests {
             rested: false,
             incumbent: false,
             withholds_echoes: false,
+            is_fitful: false,
             trials_since_change: u8::MAX,
             is_promising: false,
             capacity: None,
@@ -324,40 +324,24 @@ mod tests {
     #[test]
     fn a_fast_peer_with_a_queue_is_compared_by_its_turn() {
         // C12: 10 MB/s in all against 3 MB/s idle. Up to three ranges ahead the fast one is still the better place to wait.
-        let fast = Capacity { total: 10e6, single: Some(9e6), late: 1.0 };
-        let idle =
-            quote(Terms { capacity: Some(Capacity { total: 3e6, single: Some(3e6), late: 1.0 }), ..terms() }).key();
+        let fast = Capacity { total: 10e6, single: Some(9e6) };
+        let idle = quote(Terms { capacity: Some(Capacity { total: 3e6, single: Some(3e6) }), ..terms() }).key();
         let behind = |in_flight| quote(Terms { in_flight, capacity: Some(fast), ..terms() }).key();
         assert!(behind(0) < idle && behind(1) < idle && behind(3) > idle);
-    }
-
-    #[test]
-    fn stalls_that_the_best_rates_do_not_show_count() {
-        // C31: one in ten takes a hundred times as long. Whole requests are planned at the tail, where the stall decides.
-        let forecast = Forecast { secs_per_byte: 11e-6, secs_per_byte_tail: 100e-6, ..terms().forecast };
-        let stalls = |late| {
-            let capacity = Some(Capacity { total: 1e6, single: Some(1e6), late });
-            quote(Terms { forecast, capacity, ..terms() })
-        };
-        assert!(stalls(11.0).cost_s > 10.0 && stalls(11.0).tail_s > 90.0);
-        assert!(stalls(1.0).tail_s < 10.0, "as they are seen without");
     }
 
     #[test]
     fn tiny_requests_do_not_queue_behind_each_other() {
         // A13: 1 KB each, 50 ms away; another peer is 80 ms away. One in flight leaves the near one near.
         let near = Forecast { first_byte_s: 0.05, secs_per_byte: 1e-6, ..terms().forecast };
-        let capacity = Some(Capacity { total: 20e3, single: Some(20e3), late: 1.0 });
+        let capacity = Some(Capacity { total: 20e3, single: Some(20e3) });
         let tiny = |terms: Terms| {
             let mut table = crate::table::Table::<u8, u8>::new(1, crate::seed::Seed::new(0));
             terms.quote(table.admit(0).slot().unwrap(), Bytes::new(1_000), 0, 0).unwrap().cost_s
         };
         let far = Forecast { first_byte_s: 0.08, ..near };
-        let far = tiny(Terms {
-            forecast: far,
-            capacity: Some(Capacity { total: 12e3, single: Some(12e3), late: 1.0 }),
-            ..terms()
-        });
+        let far =
+            tiny(Terms { forecast: far, capacity: Some(Capacity { total: 12e3, single: Some(12e3) }), ..terms() });
         assert!(tiny(Terms { forecast: near, capacity, in_flight: 1, ..terms() }) < far);
     }
 
@@ -365,7 +349,7 @@ mod tests {
     fn a_path_that_idles_between_single_requests_gets_as_many_as_fill_it() {
         // 50 ms to the first byte and 25 ms of body: three at once, whatever experiments said; a refusal still counts.
         let forecast = Forecast { first_byte_s: 0.05, secs_per_byte: 2.5e-8, ..terms().forecast };
-        let capacity = Some(Capacity { total: 14e6, single: Some(14e6), late: 1.0 });
+        let capacity = Some(Capacity { total: 14e6, single: Some(14e6) });
         let room = |terms: Terms| quote(terms).room;
         assert_eq!(room(Terms { forecast, capacity, limit: 1, ..terms() }), 3);
         assert_eq!(room(Terms { forecast, capacity, limit: 1, ceiling: Some(2), ..terms() }), 2);
