@@ -37,8 +37,14 @@ const TICK: Duration = Duration::from_millis(100);
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Failures per chunk after which the engine gives up. Patience counts as failure too, so there is more of it than in
-/// the engine's default. Higher: a hopeless fetch ends later. Lower: an unlucky one ends early.
-const RANGE_ATTEMPTS: usize = 16;
+/// the engine's default; with [`BACKOFF_MAX`] a single peer has some two minutes. Higher: a hopeless fetch ends later. Lower: an
+/// unlucky one ends early.
+const RANGE_ATTEMPTS: usize = 64;
+
+/// The longest time for which the engine hides a peer that failed. Whom to ask after failures is the selector's to say, and
+/// ranges of one peer that end together count as so many failures in a row. Higher: after a stall of our own the good peers,
+/// which had most in flight, are hidden while bad ones are asked. Lower: a dead peer is offered more often.
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
 /// A request counts as receiving if its last byte is younger than this.
 const RECEIVING: Duration = Duration::from_secs(10);
@@ -194,6 +200,7 @@ impl Run {
                 config.max_concurrency = ENGINE_CAP;
                 config.max_inflight_per_source = ENGINE_CAP;
                 config.max_range_attempts = RANGE_ATTEMPTS;
+                config.max_backoff = BACKOFF_MAX;
                 true
             }
         };
