@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use peer_quality::measure::{Delivery, End};
+use peer_quality::rank::Work;
 use peer_quality::units::{Bytes, Span, Time};
 use peer_quality::{Engine, Fact, Seed};
 
@@ -117,4 +118,31 @@ fn bursts(bytes_per_s: f64, count: usize) -> Vec<u32> {
 fn bursts_served_in_order_are_no_reason_for_larger_bursts() {
     let limits = bursts(2e6, 100);
     assert!(limits.iter().all(|&limit| limit <= 6) && usual(&limits[50..]) <= 4, "{limits:?}");
+}
+
+#[test]
+fn stalls_and_slow_turns_count_although_the_best_totals_do_not_show_them() {
+    // One range at a time: 0.5 s, but one in ten takes 50 s (C31); 0.1 s, and of late 5 s (B2).
+    let stalls = |nth: u64| if nth % 10 == 9 { 50_000 } else { 500 };
+    let turns_slow = |nth: u64| if nth < 196 { 100 } else { 5_000 };
+    let cost_s = |millis: &dyn Fn(u64) -> u64| {
+        let (mut engine, mut now) = (Engine::new(4, Seed::new(1)), Time::from_secs(1));
+        let slot = engine.admit(0_u8).slot().unwrap();
+        for nth in 0..200 {
+            engine.handle_at(slot, Fact::Sent { requests: 1 }, now);
+            let elapsed = Span::from_millis(millis(nth));
+            now = now + elapsed;
+            let first_byte = Some(Span::from_millis(10));
+            let delivery = Delivery { bytes: Bytes::new(262_144), elapsed, first_byte, end: End::Completed };
+            engine.handle_at(slot, Fact::Ended(delivery), now);
+        }
+        let range = Bytes::new(262_144);
+        let work = Work { range, ranges: Some(20), sources: 1, scope: 1, decision: 1, in_flight: 0, wanted: None };
+        let one = engine.explain(&work, &[slot], now).candidates[0];
+        (one.cost_s, one.tail_s)
+    };
+    let (mean_s, tail_s) = cost_s(&stalls);
+    assert!(mean_s > 2.0 && tail_s > 20.0, "{mean_s} {tail_s}");
+    let (mean_s, _) = cost_s(&turns_slow);
+    assert!(mean_s > 1.0, "{mean_s}");
 }
