@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use crate::audit::{Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::predicted::Deviation;
+use crate::estimate::trust::staleness::RECORD_LIFE;
 use crate::estimate::{Connection, Delivered, Forecast, Path, Rating, Reliability, Saturation, Verdict, Wire};
 use crate::facts::AddressGroup;
 use crate::measure::{Burst, DISPATCH_TTL, Delivery, End, Fault, Kernel, RoundTrip, Sample};
@@ -44,6 +45,8 @@ pub(crate) struct Peer {
     pub(crate) connected: bool,
     pub(crate) samples: u32,
     pub(crate) last_end: Option<Time>,
+    /// When a body was last learned from.
+    sampled_at: Time,
     /// When a failure was last charged.
     last_failure: Option<Time>,
     pub(crate) cooling: Cooling,
@@ -221,9 +224,11 @@ impl Peer {
         self.tell_wire(delivery, verdict_of(delivery.end), sent, prior, now);
         if let Some(sample) = Sample::of(delivery) {
             self.delivered_anew = true;
-            if self.wire.as_mut().is_some_and(|wire| wire.completed(now)) {
+            // A record of good bodies so far back says nothing against a bad one: falling silent banks nothing (B2).
+            if now.since(self.sampled_at) > RECORD_LIFE {
                 self.delivered.doubt();
             }
+            self.sampled_at = now;
             let changed = if self.wire.is_none() && sent.is_none() {
                 // A host that does not say when it sends does not say what it met.
                 self.delivered.observe(&sample, 1.0)
@@ -292,7 +297,7 @@ impl Peer {
     fn capacity(&self) -> Option<Capacity> {
         let saturation = self.saturation.as_ref().filter(|saturation| saturation.is_confirmed())?;
         // Totals are learned more slowly than what one request takes: together they move no more than so many times one of them (B2).
-        let together = f32::from(saturation.best_level()?) * STALE_CAPACITY;
+        let together = f32::from(saturation.highest_level()?) * STALE_CAPACITY;
         let most = self.delivered.slowness().map_or(f32::INFINITY, |one| together * one.bytes_per_sec() as f32);
         // The best rates do not show what rare stalls cost (C31).
         let late = self.delivered.late_factor() as f32;
@@ -397,7 +402,7 @@ mod tests {
     #[test]
     fn a_record_is_small_enough_for_a_million() {
         // A million peers are to fit 600 MiB with the table's own share.
-        const BYTES_MAX: usize = 288;
+        const BYTES_MAX: usize = 296;
         let bytes = core::mem::size_of::<Peer>();
         assert!(bytes <= BYTES_MAX, "{bytes}");
         let wire = core::mem::size_of::<Wire>();

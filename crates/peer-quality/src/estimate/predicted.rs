@@ -45,8 +45,6 @@ pub struct Wire {
     opened_at: Option<Time>,
     /// When the record of fetches was last renewed.
     recorded_at: Time,
-    /// When a fetch last completed.
-    completed_at: Option<Time>,
 }
 
 /// The terms of a rate (RANK-6).
@@ -145,11 +143,6 @@ impl Wire {
             }
             _ => 1.0,
         }
-    }
-
-    /// A fetch completed; whether the one before lies so far back that a record of good ones says nothing against a bad one (B2: falling silent banks nothing).
-    pub fn completed(&mut self, now: Time) -> bool {
-        self.completed_at.replace(now).is_some_and(|before| now.since(before) > RECORD_LIFE)
     }
 
     fn arrived(&mut self, bytes: Bytes, now: Time) {

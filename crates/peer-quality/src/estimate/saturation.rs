@@ -87,10 +87,9 @@ impl Saturation {
         (self.weights[at] >= KNOWN).then_some(self.rates[at])
     }
 
-    /// The concurrency that achieved the best total rate.
-    pub fn best_level(&self) -> Option<u16> {
-        let known = (0..LEVELS.len()).filter_map(|at| self.known(at).map(|rate| (rate, LEVELS[at])));
-        known.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, level)| level)
+    /// The highest concurrency that was seen lately.
+    pub fn highest_level(&self) -> Option<u16> {
+        (0..LEVELS.len()).rev().find(|&at| self.known(at).is_some()).map(|at| LEVELS[at])
     }
 
     /// Whether anything was learned for this peer itself.
