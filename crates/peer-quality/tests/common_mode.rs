@@ -100,3 +100,27 @@ fn corrupt_bytes_are_never_put_back() {
     engine.handle(0, completed(1), Time::from_secs(at + 1));
     assert!(view(&engine, 3, at + 1).reliability.unwrap() < view(&engine, 4, at + 1).reliability.unwrap());
 }
+
+#[test]
+fn a_crowd_that_is_slow_to_the_end_is_charged_however_many_requests_it_held() {
+    // B14: the others were done within a second, and only those who dribble are left.
+    let mut engine = measured(9);
+    for peer in 0..9 {
+        engine.handle(peer, Fact::Sent { requests: 3 }, Time::from_secs(100));
+    }
+    for peer in 5..9 {
+        (0..3).for_each(|_| {
+            engine.handle(peer, completed(1), Time::from_secs(101));
+        });
+    }
+    for peer in 0..5 {
+        (0..3).for_each(|_| {
+            engine.handle(peer, late(300_000), Time::from_secs(130));
+        });
+    }
+    engine.handle(5, SENT, Time::from_secs(130));
+    engine.handle(5, completed(1), Time::from_secs(131));
+    for peer in 0..5 {
+        assert!(view(&engine, peer, 131).reliability.unwrap() < 1.0);
+    }
+}

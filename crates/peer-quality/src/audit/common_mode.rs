@@ -1,10 +1,12 @@
 //! Common mode: when most peers fail together, the fault is ours (AUD-7, scenarios A5 and A6).
 //!
 //! A failure is charged at once, so that work moves on, and what it is charged to is kept as it was before. When something completes
-//! again, that decides: if most of the active peers had failed in between, their records are put back; if not, the charges stand. Nothing is put back either where a
+//! again, that decides: if most of the active peers had failed in between, their records are put back; if not, the charges stand. Active is who has requests in flight, and who
+//! delivered while those that failed were under way, so that a few who are slow to the end do not pass for everybody. Nothing is put back either where a
 //! request that was on its way all the while came on time: then our link was working, and they failed together for a reason of their own.
 //! Requests that were under way then may still fail later, and charge nobody.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::units::{Span, Time};
@@ -13,8 +15,10 @@ use crate::units::{Span, Time};
 const QUORUM: f64 = 0.6;
 /// Peers active below which the share alone says little: it takes persistence as well.
 const FEW: u32 = 5;
-/// Failures without a completion that are persistence.
-const PERSISTENT: u32 = 5;
+/// Failures of requests sent after the first of them had failed that are persistence.
+const PERSISTENT: u32 = 3;
+/// The latest completions that are remembered. More sees more of who else is active, fewer is quicker to look through.
+const COMPLETIONS: usize = 32;
 /// The most peers whose records are kept: more than are active at once in any sensible host, and a bound on memory. Charges against the rest stand.
 const MOST_KEPT: usize = 1024;
 
@@ -23,26 +27,44 @@ const MOST_KEPT: usize = 1024;
 pub struct CommonMode<P, R> {
     failed: Vec<(P, R)>,
     failures: u32,
+    /// Those of requests sent after the first of them had failed.
+    again: u32,
     /// Most peers active at once since the first failure.
     active: u32,
     since: Time,
+    /// When the first of the failed requests was sent.
+    began: Time,
+    /// Who completed lately, the latest last.
+    completions: VecDeque<(P, Time)>,
     /// When it was ours last: until then.
     ours_until: Option<Time>,
 }
 
 impl<P, R> Default for CommonMode<P, R> {
     fn default() -> Self {
-        CommonMode { failed: Vec::new(), failures: 0, active: 0, since: Time::default(), ours_until: None }
+        CommonMode {
+            failed: Vec::new(),
+            failures: 0,
+            again: 0,
+            active: 0,
+            since: Time::default(),
+            began: Time::default(),
+            completions: VecDeque::new(),
+            ours_until: None,
+        }
     }
 }
 
 impl<P: Copy + Eq, R> CommonMode<P, R> {
-    /// A request to `peer` failed while `active` peers had requests in flight, itself among them. `before` is asked for its record if it is the first.
-    pub fn failed(&mut self, peer: P, active: u32, now: Time, before: impl FnOnce() -> R) {
+    /// A request to `peer` failed after `elapsed` while `active` peers had requests in flight, itself among them. `before` is asked for its record if it is the first.
+    pub fn failed(&mut self, peer: P, elapsed: Span, active: u32, now: Time, before: impl FnOnce() -> R) {
+        let sent = Time::from_micros(now.as_micros().saturating_sub(elapsed.as_micros()));
         if self.failures == 0 {
-            self.since = now;
+            (self.since, self.began) = (now, sent);
         }
+        self.began = self.began.min(sent);
         self.failures = self.failures.saturating_add(1);
+        self.again = self.again.saturating_add(u32::from(sent >= self.since && now > self.since));
         self.active = self.active.max(active);
         if self.failed.len() < MOST_KEPT && !self.failed.iter().any(|(other, _)| *other == peer) {
             self.failed.push((peer, before()));
@@ -52,10 +74,37 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
     /// Whether, as things stand, the fault is ours.
     pub fn is_ours(&self) -> bool {
         let peers = self.failed.len() as u32;
-        if self.active < FEW {
-            return peers >= 2 && peers >= self.active && self.failures >= PERSISTENT;
+        let active = self.active.max(peers + self.delivered_meanwhile());
+        if active < FEW {
+            return peers >= 2 && peers >= active && self.again >= PERSISTENT;
         }
-        f64::from(peers) >= QUORUM * f64::from(self.active)
+        f64::from(peers) >= QUORUM * f64::from(active)
+    }
+
+    /// Peers that completed something while those that failed were under way, and did not fail.
+    fn delivered_meanwhile(&self) -> u32 {
+        let meanwhile = self.completions.iter().filter(|(_, at)| *at > self.began);
+        let mut peers: Vec<P> = Vec::new();
+        for &(peer, _) in meanwhile {
+            if !peers.contains(&peer) && !self.failed.iter().any(|(failed, _)| *failed == peer) {
+                peers.push(peer);
+            }
+        }
+        peers.len() as u32
+    }
+
+    /// Notes that a request to `peer` completed at `now`; to be called after [`completed`](Self::completed), which judges by what came before.
+    #[inline]
+    pub fn note(&mut self, peer: P, now: Time) {
+        match self.completions.back_mut() {
+            Some((latest, at)) if *latest == peer => *at = now,
+            _ => {
+                if self.completions.len() == COMPLETIONS {
+                    self.completions.pop_front();
+                }
+                self.completions.push_back((peer, now));
+            }
+        }
     }
 
     /// Whether nothing failed since anything completed.
@@ -69,7 +118,9 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         let under_way_all_the_while = now.since(self.since) <= elapsed;
         let ours = self.is_ours() && !(on_time && under_way_all_the_while);
         let ours_until = if ours { Some(now) } else { self.ours_until };
-        let CommonMode { failed, .. } = core::mem::replace(self, CommonMode { ours_until, ..CommonMode::default() });
+        let completions = core::mem::take(&mut self.completions);
+        let fresh = CommonMode { ours_until, completions, ..CommonMode::default() };
+        let CommonMode { failed, .. } = core::mem::replace(self, fresh);
         if ours { failed } else { Vec::new() }
     }
 
@@ -97,7 +148,7 @@ mod tests {
     fn after(failures: &[usize], active: u32) -> CommonMode<usize, usize> {
         let mut common = CommonMode::default();
         for &peer in failures {
-            common.failed(peer, active, at(100), || peer);
+            common.failed(peer, PATIENCE, active, at(100), || peer);
         }
         common
     }
@@ -116,10 +167,34 @@ mod tests {
 
     #[test]
     fn among_few_it_takes_all_of_them_and_persistence() {
-        assert!(put_back(after(&[0, 1], 2), Span::from_secs(1), true).is_empty(), "once each");
-        assert_eq!(put_back(after(&[0, 1, 0, 1, 0], 2), Span::from_secs(1), true), [0, 1]);
-        assert!(put_back(after(&[0, 1, 0, 1, 0], 3), Span::from_secs(1), true).is_empty(), "a third does not fail");
-        assert!(put_back(after(&[0; 9], 1), Span::from_secs(1), true).is_empty(), "there is only one");
+        let again = |peers: &[usize], active| {
+            let mut common = after(peers, active);
+            for round in 1..3 {
+                for &peer in peers {
+                    common.failed(peer, PATIENCE, active, at(100 + 30 * round), || peer);
+                }
+            }
+            common.completed(Span::from_secs(1), true, at(170)).len()
+        };
+        assert!(put_back(after(&[0, 1, 0, 1, 0, 1], 2), Span::from_secs(1), true).is_empty(), "many at once are once");
+        assert_eq!(again(&[0, 1], 2), 2);
+        assert_eq!(again(&[0, 1], 3), 0, "a third does not fail");
+        assert_eq!(again(&[0], 1), 0, "there is only one");
+    }
+
+    #[test]
+    fn who_delivered_meanwhile_was_active_too() {
+        let failing = |completions: &[(usize, u64)]| {
+            let mut common = CommonMode::default();
+            completions.iter().for_each(|&(peer, second)| common.note(peer, at(second)));
+            (0..5).for_each(|peer| common.failed(peer, PATIENCE, 5, at(100), || peer));
+            common.is_ours()
+        };
+        assert!(failing(&[]) && failing(&[(5, 69), (6, 70), (7, 70), (8, 70)]), "before that");
+        assert!(!failing(&[(5, 71), (6, 72), (7, 73), (8, 74)]), "five of nine");
+        assert!(failing(&[(0, 71), (1, 72), (2, 73), (3, 74)]), "their own say nothing");
+        let crowd: Vec<_> = (0..99).map(|nth| (5 + nth, 71)).collect();
+        assert!(!failing(&crowd));
     }
 
     #[test]
@@ -132,9 +207,9 @@ mod tests {
     fn a_completion_begins_anew() {
         let mut common = after(&[0, 1], 5);
         assert!(common.completed(PATIENCE, false, at(130)).is_empty());
-        common.failed(2, 5, at(131), || 2);
+        common.failed(2, PATIENCE, 5, at(161), || 2);
         assert!(!common.is_ours());
-        assert!(common.completed(PATIENCE, false, at(140)).is_empty());
+        assert!(common.completed(PATIENCE, false, at(170)).is_empty());
     }
 
     #[test]

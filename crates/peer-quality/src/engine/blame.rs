@@ -17,19 +17,19 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         match delivery.end {
             End::Completed => {
                 self.downlink.completed(delivery.elapsed);
-                if self.common.is_quiet() {
-                    return false;
+                if !self.common.is_quiet() {
+                    let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery), now);
+                    for (slot, before) in put_back {
+                        self.discharge(slot, &before);
+                    }
                 }
-                let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery), now);
-                for (slot, before) in put_back {
-                    self.discharge(slot, &before);
-                }
+                self.common.note(slot, now);
             }
             End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) | End::Interrupted => {
                 if self.common.excuses(delivery.elapsed, now) {
                     return true;
                 }
-                self.common.failed(slot, self.in_flight.peers, now, || peer.uncharged());
+                self.common.failed(slot, delivery.elapsed, self.in_flight.peers, now, || peer.uncharged());
                 if delivery.end == End::Failed(Fault::Timeout) && self.common.is_ours() {
                     let late = TimedOut {
                         bytes: delivery.bytes,
