@@ -14,8 +14,10 @@ pub(crate) const MAX_CONTENTS: usize = 1024;
 pub(crate) const MAX_MEMBERS: usize = 4096;
 /// Peers remembered as not having the content; the oldest goes first.
 const MAX_ABSENT: usize = 64;
-/// How long "not found" is believed: the peer may fetch it meanwhile.
-const ABSENCE: Span = Span::from_secs(60);
+/// How long the first "not found" is believed: the peer may have other ranges of the content (scenario A25).
+const ABSENCE: Span = Span::from_secs(1);
+/// Doubled with each one after that, up to this: it has none of it, but may fetch it meanwhile.
+const ABSENCE_LONGEST: Span = Span::from_secs(60);
 /// The size assumed of a range while none was seen: the smallest chunk of the DIG host.
 const FIRST_RANGE: Bytes = Bytes::from_kib(256);
 /// Share of a new range size in the running mean.
@@ -45,8 +47,17 @@ pub(crate) struct Content {
     pub(crate) proven: Vec<Member>,
     /// Those that hold a lease for it.
     pub(crate) leased: Vec<Member>,
-    absent: Vec<(Member, Time)>,
+    absent: Vec<Absence>,
     mean_range: f32,
+}
+
+/// What a peer said of a content that it does not have.
+#[derive(Clone, Copy, Debug)]
+struct Absence {
+    member: Member,
+    said_at: Time,
+    /// For how long it is believed.
+    span: Span,
 }
 
 impl Content {
@@ -55,7 +66,7 @@ impl Content {
         if first_time && self.proven.len() < MAX_MEMBERS {
             self.proven.push(member);
         }
-        self.absent.retain(|(absent, _)| *absent != member);
+        self.absent.retain(|absence| absence.member != member);
         let bytes = bytes as f32;
         self.mean_range =
             if self.mean_range == 0.0 { bytes } else { self.mean_range + RANGE_STEP * (bytes - self.mean_range) };
@@ -63,16 +74,17 @@ impl Content {
 
     /// Notes that a peer does not have it.
     pub(crate) fn missing(&mut self, member: Member, now: Time) {
-        self.absent.retain(|(absent, _)| *absent != member);
+        let before = self.absent.iter().position(|absence| absence.member == member).map(|at| self.absent.remove(at));
+        let twice = |absence: Absence| Span::from_micros(absence.span.as_micros() * 2).min(ABSENCE_LONGEST);
         if self.absent.len() == MAX_ABSENT {
             self.absent.remove(0);
         }
-        self.absent.push((member, now));
+        self.absent.push(Absence { member, said_at: now, span: before.map_or(ABSENCE, twice) });
     }
 
     /// Whether a peer said lately that it does not have it.
     pub(crate) fn lacks(&self, slot: Slot, now: Time) -> bool {
-        self.absent.iter().any(|(absent, at)| absent.slot == slot && now.since(*at) < ABSENCE)
+        self.absent.iter().any(|absence| absence.member.slot == slot && now.since(absence.said_at) < absence.span)
     }
 
     /// Whether anybody said so.
@@ -113,10 +125,17 @@ mod tests {
     fn absence_is_believed_for_a_while_and_refuted_by_a_delivery() {
         let mut content = Content::default();
         let peer = member(3);
+        for (times, believed_s) in [(1, 1), (2, 2), (3, 4), (6, 32), (7, 60), (99, 60)] {
+            let mut content = Content::default();
+            (0..times).for_each(|_| content.missing(peer, Time::from_secs(10)));
+            let lacks = |micros: u64| content.lacks(peer.slot, Time::from_micros(10_000_000 + micros));
+            assert!(lacks(believed_s * 1_000_000 - 1) && !lacks(believed_s * 1_000_000), "{times}");
+        }
         content.missing(peer, Time::from_secs(10));
-        assert!(content.lacks(peer.slot, Time::from_secs(69)) && !content.lacks(peer.slot, Time::from_secs(70)));
         content.delivered(peer, true, 1);
-        assert!(!content.lacks(peer.slot, Time::from_secs(11)));
+        assert!(!content.lacks(peer.slot, Time::from_secs(10)));
+        content.missing(peer, Time::from_secs(11));
+        assert!(!content.lacks(peer.slot, Time::from_secs(12)), "it begins anew");
     }
 
     #[test]
