@@ -126,7 +126,8 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
 
     /// Whether a request that failed after `elapsed` was under way while the fault was ours.
     pub fn excuses(&self, elapsed: Span, now: Time) -> bool {
-        self.ours_until.is_some_and(|until| now.since(until) < elapsed)
+        // A clock that went back says nothing of what was under way.
+        self.ours_until.is_some_and(|until| now >= until && now.since(until) < elapsed)
     }
 
     /// What `peer` did stands on its own, or it is gone: nothing is put back.
@@ -218,6 +219,7 @@ mod tests {
         assert!(!common.excuses(PATIENCE, at(130)), "not decided yet");
         common.completed(Span::from_secs(1), true, at(130));
         assert!(common.excuses(PATIENCE, at(159)) && !common.excuses(PATIENCE, at(160)));
+        assert!(!common.excuses(PATIENCE, at(60)), "the clock went back");
         assert!(common.completed(Span::from_secs(1), true, at(140)).is_empty());
         assert!(common.excuses(PATIENCE, at(159)), "completions change nothing in it");
     }
