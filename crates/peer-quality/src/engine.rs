@@ -279,7 +279,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         if sent > 0 && !peer.delivered.is_measured() {
             self.crowds.tried(group, sent, self.decisions);
         }
-        if peer.seat.is_none() && matches!(fact, Fact::Ended(_) | Fact::Burst(_)) && self.seats.take(group) {
+        // Who has nothing to say takes no seat from others.
+        let has_a_say = matches!(fact, Fact::Ended(_) | Fact::Burst(_)) && peer.has_a_say();
+        if peer.seat.is_none() && has_a_say && self.seats.take(group) {
             peer.seat = Some(group);
         }
     }

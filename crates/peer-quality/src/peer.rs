@@ -307,6 +307,11 @@ impl Peer {
         })
     }
 
+    /// Whether anything is known of it that an average could be made of.
+    pub(crate) fn has_a_say(&self) -> bool {
+        self.delivered.logs() != (None, None) || self.wire.as_ref().is_some_and(|wire| wire.vote().is_some())
+    }
+
     /// Its vote in the population: a function of its record, so that what was added can be taken away again.
     #[inline]
     pub(crate) fn vote(&self) -> Vote {

@@ -72,8 +72,8 @@ fn two_slow_peers_at_the_end_of_a_transfer_are_charged() {
     // The others have nothing left to do; what the slow ones held goes to one of them.
     let mut engine = measured(8);
     let at = fail_together(&mut engine, &[0, 1], 1, late(300_000));
-    engine.handle(2, SENT, Time::from_secs(at));
-    engine.handle(2, completed(1), Time::from_secs(at + 1));
+    engine.handle(2, SENT, Time::from_secs(at + 1));
+    engine.handle(2, completed(1), Time::from_secs(at + 2));
     for peer in [0, 1] {
         assert!(view(&engine, peer, at).reliability.unwrap() < 1.0);
     }
@@ -118,9 +118,26 @@ fn a_crowd_that_is_slow_to_the_end_is_charged_however_many_requests_it_held() {
             engine.handle(peer, late(300_000), Time::from_secs(130));
         });
     }
-    engine.handle(5, SENT, Time::from_secs(130));
-    engine.handle(5, completed(1), Time::from_secs(131));
+    // It was sent after they had failed, so it says nothing of our link while they were slow: that the others delivered does.
+    engine.handle(5, SENT, Time::from_secs(131));
+    engine.handle(5, completed(1), Time::from_secs(132));
     for peer in 0..5 {
-        assert!(view(&engine, peer, 131).reliability.unwrap() < 1.0);
+        assert!(view(&engine, peer, 132).reliability.unwrap() < 1.0);
     }
+}
+
+#[test]
+fn what_an_outage_held_up_charges_nobody_when_it_fails_after_it() {
+    let mut engine = measured(8);
+    let before = view(&engine, 3, 100).reliability;
+    let at = fail_together(&mut engine, &[0, 1, 2, 3, 4, 5, 6, 7], 1, late(0));
+    engine.handle(3, SENT, Time::from_secs(at));
+    engine.handle(0, SENT, Time::from_secs(at + 1));
+    engine.handle(0, completed(1), Time::from_secs(at + 2));
+    engine.handle(3, late(0), Time::from_secs(at + 30));
+    assert_eq!(view(&engine, 3, at + 30).reliability, before);
+    // The next one was sent when all was well.
+    engine.handle(3, SENT, Time::from_secs(at + 30));
+    engine.handle(3, late(0), Time::from_secs(at + 60));
+    assert!(view(&engine, 3, at + 60).reliability < before);
 }

@@ -85,3 +85,16 @@ fn a_crowd_does_not_say_what_peers_are_like() {
     }
     assert!((strangers(&mut engine) / expected - 1.0).abs() < 0.2);
 }
+
+#[test]
+fn who_never_delivers_takes_no_vote_from_the_rest_of_its_group() {
+    let (mut engine, _) = engine();
+    let now = Time::from_secs(1);
+    for peer in 5..50 {
+        end(&mut engine, peer, 10, End::Failed(Fault::Transport), now);
+    }
+    let assumed = |engine: &Engine<u32>| engine.prior(peer_quality::estimate::Path::Unknown).slowness;
+    let before = assumed(&engine);
+    end(&mut engine, 50, 20_000, End::Completed, now);
+    assert!(assumed(&engine) > before);
+}

@@ -146,3 +146,26 @@ fn stalls_and_slow_turns_count_although_the_best_totals_do_not_show_them() {
     let (mean_s, _) = cost_s(&turns_slow);
     assert!(mean_s > 1.0, "{mean_s}");
 }
+
+#[test]
+fn a_record_from_before_a_long_silence_says_nothing_against_a_slow_body() {
+    // B2, as a host sees it that reports outcomes alone.
+    let slower_by = |silence_s: u64| {
+        let mut engine = Engine::new(4, Seed::new(1));
+        let slot = engine.admit(0_u8).slot().unwrap();
+        let body = |millis| {
+            let elapsed = Span::from_millis(millis);
+            Fact::Ended(Delivery { bytes: Bytes::new(500_000), elapsed, first_byte: None, end: End::Completed })
+        };
+        for second in 1..60 {
+            engine.handle_at(slot, body(100), Time::from_secs(second));
+        }
+        let secs_per_byte =
+            |engine: &Engine<u8>| engine.view(slot, Time::from_secs(9_999)).slowness.unwrap().secs_per_byte();
+        let before = secs_per_byte(&engine);
+        engine.handle_at(slot, body(5_000), Time::from_secs(60 + silence_s));
+        secs_per_byte(&engine) / before
+    };
+    assert!(slower_by(1) < 5.0, "one accident: {}", slower_by(1));
+    assert!(slower_by(1_200) > 20.0, "{}", slower_by(1_200));
+}
