@@ -1,7 +1,7 @@
 //! Whose fault it is when requests fail together (AUD-7): an outage of our own charges nobody, and hostile peers that fail side by side are charged.
 #![allow(missing_docs)]
 
-use peer_quality::measure::{Delivery, End, Fault};
+use peer_quality::measure::{Burst, Delivery, End, Fault};
 use peer_quality::units::{Bytes, Span, Time};
 use peer_quality::{Engine, Fact, Seed, View};
 
@@ -90,6 +90,31 @@ fn most_peers_failing_beside_one_that_delivers_are_charged() {
     for peer in 0..7 {
         assert!(view(&engine, peer, at + 1).reliability.unwrap() < 1.0);
     }
+}
+
+#[test]
+fn most_peers_dribbling_together_are_charged_where_the_wire_shows_it() {
+    // B14: seven of eight are hostile; all but one of the requests under way run out of time, and the next request comes on time.
+    let burst = Burst { gap_s: 1.0, bytes: Bytes::from_kib(20), gaps: 2, residual_variance: 0.0 };
+    let after = |dribbles: bool, end: End| {
+        let mut engine = measured(8);
+        for peer in 0..7 {
+            engine.handle(peer, SENT, Time::from_secs(100));
+        }
+        for peer in 0..7 {
+            let at = if dribbles { 129 } else { 101 };
+            engine.handle(peer, Fact::Burst(burst), Time::from_secs(at));
+        }
+        for peer in 0..7 {
+            engine.handle(peer, ended(300_000, 30, end), Time::from_secs(130));
+        }
+        engine.handle(7, SENT, Time::from_secs(131));
+        engine.handle(7, completed(1), Time::from_secs(132));
+        (0..7).all(|peer| view(&engine, peer, 132).reliability.unwrap() < 1.0)
+    };
+    assert!(after(true, End::Failed(Fault::Timeout)), "their bytes came to the end");
+    assert!(!after(false, End::Failed(Fault::Timeout)), "they were cut off");
+    assert!(!after(true, End::Failed(Fault::Transport)), "a link that breaks delivers up to then");
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! A failure is charged at once, so that work moves on, and what it is charged to is kept as it was before. When something completes
 //! again, that decides: if most of the active peers had failed in between, their records are put back; if not, the charges stand. Active is who has requests in flight, and who
-//! delivered while those that failed were under way, so that a few who are slow to the end do not pass for everybody. Nothing is put back either where a
-//! request that was on its way all the while came on time: then our link was working, and they failed together for a reason of their own.
+//! delivered while those that failed were under way, so that a few who are slow to the end do not pass for everybody. Nothing is put back either where what
+//! completes shows that our link was working, and that they failed together for a reason of their own: it came on time, and it was on its way all the while, or
+//! the bytes of most that failed kept coming to their end, only slowly. (Our link was not cut then; had it been crowded, this one would be late too.)
 //! Requests that were under way then may still fail later, and charge nobody.
 
 use alloc::collections::VecDeque;
@@ -22,6 +23,19 @@ const COMPLETIONS: usize = 32;
 /// The most peers whose records are kept: more than are active at once in any sensible host, and a bound on memory. Charges against the rest stand.
 const MOST_KEPT: usize = 1024;
 
+/// A request failed.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    /// When, and how long after it was sent.
+    pub at: Time,
+    /// See [`at`](Self::at).
+    pub elapsed: Span,
+    /// Whether its bytes kept coming to the end, if too slowly.
+    pub dribbled: bool,
+    /// How many peers had requests in flight, this one among them.
+    pub active: u32,
+}
+
 /// Which peers `P` failed since anything completed, and their records `R` as they were before; see the module documentation.
 #[derive(Clone, Debug)]
 pub struct CommonMode<P, R> {
@@ -29,6 +43,8 @@ pub struct CommonMode<P, R> {
     failures: u32,
     /// Those of requests sent after the first of them had failed.
     again: u32,
+    /// Those of requests whose bytes kept coming.
+    dribbled: u32,
     /// Most peers active at once since the first failure.
     active: u32,
     since: Time,
@@ -46,6 +62,7 @@ impl<P, R> Default for CommonMode<P, R> {
             failed: Vec::new(),
             failures: 0,
             again: 0,
+            dribbled: 0,
             active: 0,
             since: Time::default(),
             began: Time::default(),
@@ -56,8 +73,9 @@ impl<P, R> Default for CommonMode<P, R> {
 }
 
 impl<P: Copy + Eq, R> CommonMode<P, R> {
-    /// A request to `peer` failed after `elapsed` while `active` peers had requests in flight, itself among them. `before` is asked for its record if it is the first.
-    pub fn failed(&mut self, peer: P, elapsed: Span, active: u32, now: Time, before: impl FnOnce() -> R) {
+    /// A request to `peer` failed. `before` is asked for its record if it is the first.
+    pub fn failed(&mut self, peer: P, failure: &Failure, before: impl FnOnce() -> R) {
+        let Failure { at: now, elapsed, dribbled, active } = *failure;
         let sent = Time::from_micros(now.as_micros().saturating_sub(elapsed.as_micros()));
         if self.failures == 0 {
             (self.since, self.began) = (now, sent);
@@ -65,6 +83,7 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         self.began = self.began.min(sent);
         self.failures = self.failures.saturating_add(1);
         self.again = self.again.saturating_add(u32::from(sent >= self.since && now > self.since));
+        self.dribbled = self.dribbled.saturating_add(u32::from(dribbled));
         self.active = self.active.max(active);
         if self.failed.len() < MOST_KEPT && !self.failed.iter().any(|(other, _)| *other == peer) {
             self.failed.push((peer, before()));
@@ -116,7 +135,9 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
     /// A request that had run for `elapsed` completed at `now`, as soon as was to be expected or not. What to put back, which is nothing where the fault was not ours.
     pub fn completed(&mut self, elapsed: Span, on_time: bool, now: Time) -> Vec<(P, R)> {
         let under_way_all_the_while = now.since(self.since) <= elapsed;
-        let ours = self.is_ours() && !(on_time && under_way_all_the_while);
+        let most_dribbled = self.dribbled > self.failures / 2;
+        let link_worked = on_time && (under_way_all_the_while || most_dribbled);
+        let ours = self.is_ours() && !link_worked;
         let ours_until = if ours { Some(now) } else { self.ours_until };
         let completions = core::mem::take(&mut self.completions);
         let fresh = CommonMode { ours_until, completions, ..CommonMode::default() };
@@ -146,10 +167,14 @@ mod tests {
         Time::from_secs(secs)
     }
 
+    fn failure(second: u64, active: u32) -> Failure {
+        Failure { at: at(second), elapsed: PATIENCE, dribbled: false, active }
+    }
+
     fn after(failures: &[usize], active: u32) -> CommonMode<usize, usize> {
         let mut common = CommonMode::default();
         for &peer in failures {
-            common.failed(peer, PATIENCE, active, at(100), || peer);
+            common.failed(peer, &failure(100, active), || peer);
         }
         common
     }
@@ -172,7 +197,7 @@ mod tests {
             let mut common = after(peers, active);
             for round in 1..3 {
                 for &peer in peers {
-                    common.failed(peer, PATIENCE, active, at(100 + 30 * round), || peer);
+                    common.failed(peer, &failure(100 + 30 * round, active), || peer);
                 }
             }
             common.completed(Span::from_secs(1), true, at(170)).len()
@@ -188,7 +213,7 @@ mod tests {
         let failing = |completions: &[(usize, u64)]| {
             let mut common = CommonMode::default();
             completions.iter().for_each(|&(peer, second)| common.note(peer, at(second)));
-            (0..5).for_each(|peer| common.failed(peer, PATIENCE, 5, at(100), || peer));
+            (0..5).for_each(|peer| common.failed(peer, &failure(100, 5), || peer));
             common.is_ours()
         };
         assert!(failing(&[]) && failing(&[(5, 69), (6, 70), (7, 70), (8, 70)]), "before that");
@@ -205,10 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn most_dribbling_to_the_end_beside_a_link_that_works_are_charged() {
+        let dribblers = |dribbling: usize| {
+            let mut common = CommonMode::default();
+            for peer in 0..6 {
+                let failure = Failure { dribbled: peer < dribbling, ..failure(100, 7) };
+                common.failed(peer, &failure, || peer);
+            }
+            common
+        };
+        let soon = Span::from_millis(80);
+        assert!(put_back(dribblers(4), soon, true).is_empty());
+        assert_eq!(put_back(dribblers(4), soon, false).len(), 6, "the link is crowded");
+        assert_eq!(put_back(dribblers(3), soon, true).len(), 6, "half of them were cut off");
+    }
+
+    #[test]
     fn a_completion_begins_anew() {
         let mut common = after(&[0, 1], 5);
         assert!(common.completed(PATIENCE, false, at(130)).is_empty());
-        common.failed(2, PATIENCE, 5, at(161), || 2);
+        common.failed(2, &failure(161, 5), || 2);
         assert!(!common.is_ours());
         assert!(common.completed(PATIENCE, false, at(170)).is_empty());
     }

@@ -3,6 +3,7 @@
 use core::hash::Hash;
 
 use super::Engine;
+use crate::audit::common_mode::Failure;
 use crate::estimate::downlink::TimedOut;
 use crate::measure::{Delivery, End, Fault};
 use crate::peer::Uncharged;
@@ -18,7 +19,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             End::Completed => {
                 self.downlink.completed(delivery.elapsed);
                 if !self.common.is_quiet() {
-                    let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery), now);
+                    let prior = self.population.prior(peer.path);
+                    let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery, &prior, now), now);
                     for (slot, before) in put_back {
                         self.discharge(slot, &before);
                     }
@@ -29,7 +31,13 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 if self.common.excuses(delivery.elapsed, now) {
                     return true;
                 }
-                self.common.failed(slot, delivery.elapsed, self.in_flight.peers, now, || peer.uncharged());
+                let failure = Failure {
+                    at: now,
+                    elapsed: delivery.elapsed,
+                    dribbled: peer.dribbled(delivery, now),
+                    active: self.in_flight.peers,
+                };
+                self.common.failed(slot, &failure, || peer.uncharged());
                 if delivery.end == End::Failed(Fault::Timeout) && self.common.is_ours() {
                     let late = TimedOut {
                         bytes: delivery.bytes,

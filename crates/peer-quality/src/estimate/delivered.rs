@@ -5,7 +5,7 @@
 //! bodies says how near a peer is and little about how fast (scenario A13).
 
 use crate::estimate::forecast::{Basis, Forecast, TAIL_Z};
-use crate::estimate::lateness::Lateness;
+use crate::estimate::lateness::{LATE_LN, Lateness};
 use crate::estimate::log_estimate::LogEstimate;
 use crate::estimate::population::Prior;
 use crate::estimate::ramp::Ramp;
@@ -52,10 +52,16 @@ impl Delivered {
         self.body.doubt();
     }
 
-    /// Folds in what a request that ran out of time says at least: it can only make the peer look slower.
+    /// Folds in what a request that ran out of time says at least: it can only make the peer look slower. One that shows a
+    /// collapse is believed at once: whoever dribbled through a whole deadline has shown more than one late body (B14).
     pub fn observe_censored(&mut self, at_least: Slowness) {
-        if self.slowness().is_none_or(|known| at_least > known) {
-            self.body.observe(at_least.secs_per_byte(), 1.0);
+        let slowness_ln = libm::log(at_least.secs_per_byte());
+        let behind = if self.is_measured() { slowness_ln - self.body.mean_ln() } else { f64::INFINITY };
+        if behind >= f64::from(LATE_LN) {
+            self.body.doubt();
+        }
+        if behind > 0.0 {
+            self.body.observe_ln(slowness_ln, 1.0);
         }
     }
 
@@ -193,8 +199,21 @@ mod tests {
         let before = model.slowness().unwrap();
         model.observe_censored(Slowness::from_bytes_per_sec(50e6));
         assert_eq!(model.slowness(), Some(before));
-        // A dribble of few bytes is no distance: two in a row and the rate is believed.
-        (0..2).for_each(|_| model.observe_censored(Slowness::from_bytes_per_sec(2e3)));
+        // Four times as slow may be an accident: two in a row and the rate is believed.
+        model.observe_censored(Slowness::from_bytes_per_sec(250e3));
+        assert!(model.slowness().unwrap().bytes_per_sec() > 500e3);
+        model.observe_censored(Slowness::from_bytes_per_sec(250e3));
+        assert!(model.slowness().unwrap().bytes_per_sec() < 300e3);
+    }
+
+    #[test]
+    fn one_dribble_through_a_whole_deadline_is_believed() {
+        // B14: an hour of good bodies, and then a few bytes for eighteen seconds.
+        let mut model = Delivered::default();
+        for _ in 0..100 {
+            feed(&mut model, 1_000_000, 1_000, Some(10));
+        }
+        model.observe_censored(Slowness::from_bytes_per_sec(2e3));
         assert!(model.slowness().unwrap().bytes_per_sec() < 3e3);
     }
 

@@ -5,7 +5,7 @@
 
 /// A delivery is late when it takes e^2.5 ≈ 12 times as long as usual. Lower counts the first one over a cold connection, or one beside three others, which takes four
 /// times as long and more (A3); higher misses stalls that matter. Unmeasured heuristic.
-const LATE_LN: f32 = 2.5;
+pub(super) const LATE_LN: f32 = 2.5;
 /// The memory, in deliveries: long enough that one in ten is never forgotten over a lucky run, short enough that a peer which mended is believed again within a
 /// few hundred. Unmeasured heuristic.
 const MEMORY: f32 = 100.0;

@@ -17,7 +17,7 @@ use crate::estimate::trust::staleness::{RECORD_LIFE, left, left_of_person};
 use crate::estimate::trust::{Coverage, Personal, Retention, Sanity, shrinkage};
 use crate::estimate::warmth::without_ramp;
 use crate::measure::{Burst, Kernel, RoundTrip, Sample};
-use crate::units::{Bytes, Slowness, Time};
+use crate::units::{Bytes, Slowness, Span, Time};
 
 /// The timer of a connection whose round trip is unknown, seconds (RFC 6298).
 const RTO_UNKNOWN_S: f64 = 1.0;
@@ -27,6 +27,10 @@ const KERNEL_S: f64 = 1.0;
 const SPREAD_MIN: f64 = 0.1;
 /// The greatest, a factor of e³ at p95: no error bar makes a peer infinitely slow.
 const SPREAD_MAX: f64 = 3.0 / TAIL_Z;
+
+/// Who sent its latest burst within this share of a request's time before its end was delivering to the end. The SDUs of a dribble are far apart: less misses some of
+/// them, more takes for delivering who was cut off half-way. Unmeasured heuristic.
+const STILL_DELIVERING: f64 = 0.1;
 
 /// See the module documentation. Constant size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -133,6 +137,13 @@ impl Wire {
         self.active_at = Some(now);
         self.burst_at = Some(now);
         before.map(|own| Deviation { ln: libm::log(raw.secs_per_byte() / own.secs_per_byte()), bytes })
+    }
+
+    /// Whether its bytes came throughout the `elapsed` before `now`, to the end.
+    pub fn was_delivering(&self, elapsed: Span, now: Time) -> bool {
+        // A clock that went back says nothing.
+        self.burst_at
+            .is_some_and(|at| at <= now && now.since(at).as_secs_f64() <= elapsed.as_secs_f64() * STILL_DELIVERING)
     }
 
     fn served_share(&self, burst: &Burst, open_since: Option<Time>, now: Time) -> f64 {

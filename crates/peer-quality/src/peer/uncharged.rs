@@ -4,7 +4,7 @@ use super::Peer;
 use crate::audit::Cooling;
 use crate::estimate::population::Prior;
 use crate::estimate::{Delivered, Reliability, Retention, Saturation};
-use crate::measure::Delivery;
+use crate::measure::{Delivery, End, Fault};
 use crate::units::Time;
 
 /// See the module documentation.
@@ -44,9 +44,21 @@ impl Peer {
         self.delivered_anew = true;
     }
 
-    /// Whether a completed delivery took no longer than its own record has it.
-    pub(crate) fn is_on_time(&self, delivery: &Delivery) -> bool {
-        let usual = self.delivered.forecast(&Prior::default());
-        self.delivered.is_measured() && delivery.elapsed.as_secs_f64() <= f64::from(usual.tail_s(delivery.bytes))
+    /// Whether a request ran out of time though its bytes kept coming, as far as the wire is seen.
+    pub(crate) fn dribbled(&self, delivery: &Delivery, now: Time) -> bool {
+        let was_delivering = || self.wire.as_ref().is_some_and(|wire| wire.was_delivering(delivery.elapsed, now));
+        delivery.end == End::Failed(Fault::Timeout) && was_delivering()
+    }
+
+    /// Whether a completed delivery took no longer than its own record has it, a cold start allowed for where that is seen.
+    pub(crate) fn is_on_time(&self, delivery: &Delivery, prior: &Prior, now: Time) -> bool {
+        let deadline_s = match &self.wire {
+            Some(wire) => {
+                let sent = Time::from_micros(now.as_micros().saturating_sub(delivery.elapsed.as_micros()));
+                wire.deadline_s(&self.delivered, delivery.bytes, Some(sent), prior, now)
+            }
+            None => self.delivered.forecast(prior).tail_s(delivery.bytes).into(),
+        };
+        self.delivered.is_measured() && delivery.elapsed.as_secs_f64() <= deadline_s
     }
 }
