@@ -152,6 +152,20 @@ fn covert_flashers_turn_together_even_in_the_middle_of_a_reply() {
 }
 
 #[test]
+fn an_honest_past_is_no_hostile_bytes() {
+    let share_after = |at_s: f64| {
+        let flash = behaving("flash", 1e7, Behaviour::Flashes { at_s, rate: 1e6 });
+        let peers = vec![flash, group("good", 1, 1e7, 50.0)];
+        let (result, _) = watched(&world(peers), &downloads(1, 20, MIB, 2), 1);
+        let [flash, good] = &result.peers[..] else { panic!("{:?}", result.peers) };
+        assert_eq!(good.hostile_bytes, 0);
+        flash.hostile_bytes as f64 / (flash.bytes + flash.wasted_bytes) as f64
+    };
+    assert_eq!((share_after(0.0), share_after(1e6)), (1.0, 0.0));
+    assert!((0.1..0.95).contains(&share_after(0.5)), "{}", share_after(0.5));
+}
+
+#[test]
 fn a_whitewasher_comes_back_as_somebody_else_of_the_same_address_group() {
     let peers = vec![behaving("washer", 1e7, Behaviour::Whitewashes { failures: 5 }), group("good", 1, 1e7, 50.0)];
     let (result, ledger) = watched(&world(peers), &downloads(1, 40, MIB, 4), 1);

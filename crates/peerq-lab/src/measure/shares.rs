@@ -1,6 +1,6 @@
 //! Shares of bytes: what hostile peers got to deliver, and what was delivered in vain.
 
-use crate::model::{Kind, PeerResult, RunResult};
+use crate::model::{PeerResult, RunResult};
 
 fn peers<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> impl Iterator<Item = &'a PeerResult> {
     runs.into_iter().flat_map(|run| &run.peers)
@@ -26,9 +26,9 @@ fn share<'a>(
     (all > 0.0).then(|| some / all)
 }
 
-/// Bytes from hostile peers, useful or not, over all bytes: how much of the client's link they had.
+/// Bytes that peers delivered while they were hostile, useful or not, over all bytes: how much of the client's link they had.
 pub fn hostile_share<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Option<f64> {
-    share(runs, |peer| peer.kind == Some(Kind::Hostile), all_bytes)
+    share(runs, |_| true, |peer| peer.hostile_bytes as f64)
 }
 
 /// Bytes of no use (duplicates, corrupt ones, and those of requests given up) over all bytes.
@@ -55,6 +55,7 @@ pub fn failure_share<'a>(runs: impl IntoIterator<Item = &'a RunResult>) -> Optio
 mod tests {
     use super::*;
     use crate::measure::testing::{peer, run_with};
+    use crate::model::Kind;
 
     #[test]
     fn shares_are_of_all_bytes_of_all_runs() {
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn nothing_delivered_is_no_share_and_huge_counts_stay_finite() {
         assert_eq!(hostile_share(&[run_with([peer("a", Kind::Hostile)])]), None);
-        let huge = run_with([peer("a", Kind::Hostile).bytes(u64::MAX, u64::MAX)]);
+        let huge = run_with([peer("a", Kind::Hostile).bytes(u64::MAX / 2, u64::MAX / 2)]);
         assert_eq!((hostile_share([&huge]), wasted_share([&huge])), (Some(1.0), Some(0.5)));
     }
 

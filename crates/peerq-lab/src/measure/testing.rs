@@ -24,6 +24,7 @@ pub(crate) fn peer(group: &str, kind: Kind) -> Made {
         kind: Some(kind),
         bytes: 0,
         wasted_bytes: 0,
+        hostile_bytes: 0,
         requests: 0,
         failures: 0,
         demoted_at_s: None,
@@ -37,6 +38,9 @@ pub(crate) fn peer(group: &str, kind: Kind) -> Made {
 impl Made {
     pub(crate) fn bytes(mut self, useful: u64, wasted: u64) -> Self {
         (self.0.bytes, self.0.wasted_bytes) = (useful, wasted);
+        if self.0.kind == Some(Kind::Hostile) {
+            self.0.hostile_bytes = useful.saturating_add(wasted);
+        }
         self
     }
 

@@ -111,4 +111,10 @@ impl Behaviour {
             _ => Kind::Hostile,
         }
     }
+
+    /// Whether whoever behaves like this is doing harm at a virtual second: a covert flash is honest until its moment.
+    pub fn harms_at(&self, second: f64) -> bool {
+        let is_waiting = matches!(self, Behaviour::Flashes { at_s, .. } if second < *at_s);
+        self.kind() == Kind::Hostile && !is_waiting
+    }
 }

@@ -43,6 +43,9 @@ pub struct PeerResult {
     pub bytes: u64,
     /// Bytes it delivered that were of no use: duplicates, corrupt, or of requests given up.
     pub wasted_bytes: u64,
+    /// Bytes of either kind that a hostile peer delivered while it was hostile: a traitor's honest past is not among them.
+    #[serde(default)]
+    pub hostile_bytes: u64,
     /// Requests sent to it.
     pub requests: u32,
     /// Requests to it that failed or were given up.

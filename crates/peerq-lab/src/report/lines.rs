@@ -62,7 +62,7 @@ pub struct RunLine {
     pub missed: u32,
     /// Bytes that arrived, of use or not.
     pub bytes: u64,
-    /// Bytes from hostile peers.
+    /// Bytes that peers delivered while they were hostile.
     pub hostile_bytes: u64,
     /// Bytes of no use.
     pub wasted_bytes: u64,

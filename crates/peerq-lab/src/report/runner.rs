@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::measure::completion::time_s;
-use crate::model::{Kind, RunResult};
+use crate::model::RunResult;
 use crate::plan::{DEFAULT_SEEDS, Plan, What};
 
 use super::figures::figure;
@@ -197,7 +197,6 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         check.what == What::EstimateOverControl && check.policy.as_deref().unwrap_or(OURS) == job.policy
     };
     let groups = job.plan.checks.iter().filter(compared).filter_map(|check| check.group.clone());
-    let hostile = |peer: &&crate::model::PeerResult| peer.kind == Some(Kind::Hostile);
     let sum = |peers: &mut dyn Iterator<Item = u64>| peers.fold(0u64, u64::saturating_add);
     RunLine {
         times_s: thin(&times, MAX_TIMES),
@@ -205,11 +204,7 @@ fn measured(line: RunLine, job: &Job<'_>, result: &RunResult, log: &RunLog) -> R
         with_deadline: result.requests.iter().filter(|request| request.deadline_s.is_some()).count() as u32,
         missed: result.requests.iter().filter(missed).count() as u32,
         bytes: sum(&mut result.peers.iter().map(|peer| peer.bytes.saturating_add(peer.wasted_bytes))),
-        hostile_bytes: sum(&mut result
-            .peers
-            .iter()
-            .filter(hostile)
-            .map(|peer| peer.bytes.saturating_add(peer.wasted_bytes))),
+        hostile_bytes: sum(&mut result.peers.iter().map(|peer| peer.hostile_bytes)),
         wasted_bytes: sum(&mut result.peers.iter().map(|peer| peer.wasted_bytes)),
         credited_over_delivered: largest_credit(result),
         panics: result.panics,

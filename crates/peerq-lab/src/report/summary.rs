@@ -24,7 +24,7 @@ pub struct PolicyFigures {
     pub p99_s: Option<f64>,
     /// Share of deadlines missed; none where there were none.
     pub deadline_miss: Option<f64>,
-    /// Share of bytes from hostile peers.
+    /// Share of bytes that peers delivered while they were hostile.
     pub hostile_share: Option<f64>,
     /// Largest rate credited to a hostile peer over the one it delivered at, just after its latest bytes, over all peers and seeds; none where hostile peers
     /// delivered nothing or nobody is credited with a rate.

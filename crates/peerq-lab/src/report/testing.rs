@@ -31,6 +31,7 @@ impl Bench for Toy {
             kind: Some(if index == 0 { Kind::Hostile } else { Kind::Honest }),
             bytes: 0,
             wasted_bytes: 0,
+            hostile_bytes: 0,
             requests: 0,
             failures: 0,
             demoted_at_s: None,
@@ -48,6 +49,7 @@ impl Bench for Toy {
             log.ended.push(Ended { at_s: end_s, peer: to, held_s: range_s, bytes: 1000, how: How::Useful });
             log.viewed.push(Viewed { at_s: end_s, peer: to, demoted: to == 0, credited_rate: Some(1e6) });
             run.peers[to as usize].bytes += 1000;
+            run.peers[to as usize].hostile_bytes += if to == 0 { 1000 } else { 0 };
             run.requests.push(RequestResult { start_s, end_s: Some(end_s), deadline_s: None, bytes: 1000 });
             run.seconds = end_s;
         }

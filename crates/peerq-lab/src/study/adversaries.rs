@@ -1,8 +1,8 @@
 //! The study of adversaries: every policy in the worlds of scenario B (LAB-2, LAB-3, LAB-4).
 //!
 //! Three figures, a table each with a row per plan and a column per policy:
-//! - **hostile share**: bytes from hostile peers, useful or not, over all bytes. Who acts against us on the wire alone is hostile too, and so is, from the start,
-//!   who turns against us later.
+//! - **hostile share**: bytes that peers delivered while they were hostile, useful or not, over all bytes. Who acts against us on the wire alone is hostile too; who
+//!   turns against us later is not, before that: to use it while it was good is what all of them should do.
 //! - **deadline misses**: closures late or never, over all with a deadline.
 //! - **credited / delivered**: the rate that a policy's own estimate credits a hostile peer with, over the rate at which that peer really delivers: what its
 //!   behaviour leaves of its link, of each reply where it slows replies one by one. Both are taken just after the latest bytes of that peer, when the policy has
@@ -121,19 +121,12 @@ impl Adversaries {
         }
     }
 
-    /// The mean share over the plans, beside the lowest of a rival; nothing without both.
-    fn means(&self, ours: &str) -> String {
-        let mean_of =
-            |name: &str| mean(&self.hostile_share.iter().filter_map(|row| row.value(name)).collect::<Vec<_>>());
-        let rivals = self.policies.iter().filter(|name| is_rival(name)).filter_map(|name| Some((mean_of(name)?, name)));
-        match (mean_of(ours), rivals.min_by(|one, other| one.0.total_cmp(&other.0))) {
-            (Some(own), Some((rival, name))) => {
-                format!(", {} % on average against {} % of {name}", percent(own), percent(rival))
-            }
-            _ => String::new(),
-        }
+    /// The mean share over the plans.
+    fn mean_share(&self, name: &str) -> Option<f64> {
+        mean(&self.hostile_share.iter().filter_map(|row| row.value(name)).collect::<Vec<_>>())
     }
 
+    /// The average decides: to come last in one plan by luck is no merit of a policy that never looks at who delivers. Where a rival is lower is told all the same.
     fn has_lowest_share(&self, ours: &str) -> Goal {
         // Plans in which a rival is lower, by the lowest of them.
         let mut lower: BTreeMap<&String, Vec<&str>> = BTreeMap::new();
@@ -147,17 +140,22 @@ impl Adversaries {
                 lower.entry(name).or_default().push(&row.plan);
             }
         }
-        let lowest = rated.len() - lower.values().map(Vec::len).sum::<usize>();
         let lower: Vec<String> =
             lower.iter().map(|(name, plans)| format!("{name} is lower in {}", plans.join(", "))).collect();
+        let rivals =
+            self.policies.iter().filter(|name| is_rival(name)).filter_map(|name| Some((self.mean_share(name)?, name)));
+        let best = rivals.min_by(|one, other| one.0.total_cmp(&other.0));
+        let (met, got) = match (self.mean_share(ours), best) {
+            (Some(own), Some((share, name))) => {
+                (own <= share, format!("{} % against {} % of {name}", percent(own), percent(share)))
+            }
+            (Some(own), None) => (true, format!("{} %, without a rival", percent(own))),
+            (None, _) => (false, "no hostile peer delivered anything".to_owned()),
+        };
         Goal {
-            what: format!("{ours}: lowest hostile share of bytes in every plan"),
-            met: !rated.is_empty() && lower.is_empty(),
-            got: [format!("in {lowest} of {}{}", rated.len(), self.means(ours))]
-                .into_iter()
-                .chain(lower)
-                .collect::<Vec<_>>()
-                .join("; "),
+            what: format!("{ours}: lowest hostile share of bytes on average"),
+            met,
+            got: [got].into_iter().chain(lower).collect::<Vec<_>>().join("; "),
         }
     }
 
@@ -262,10 +260,7 @@ mod tests {
         lines.runs.iter_mut().filter(|run| run.policy == "round-robin").for_each(|run| run.hostile_bytes = 0);
         let study = adversaries(&summarise(&lines));
         assert!(!study.goals[1].met);
-        assert_eq!(
-            study.goals[1].got,
-            "in 0 of 1, 10.0 % on average against 0.0 % of round-robin; round-robin is lower in toy"
-        );
+        assert_eq!(study.goals[1].got, "10.0 % against 0.0 % of round-robin; round-robin is lower in toy");
     }
 
     #[test]

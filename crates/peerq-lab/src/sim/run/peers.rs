@@ -39,6 +39,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
                 kind: Some(if group.wire.is_some() { Kind::Hostile } else { worst_kind(drawn) }),
                 bytes: 0,
                 wasted_bytes: 0,
+                hostile_bytes: 0,
                 requests: 0,
                 failures: 0,
                 demoted_at_s: None,
@@ -71,6 +72,13 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             self.connect(peer.0, true, self.time());
         }
         self.offer_waiting(u32::MAX);
+    }
+
+    /// Whether a peer is hostile now, and not only before or later.
+    pub(super) fn harms(&self, peer: PeerIndex) -> bool {
+        let second = self.network.second();
+        let drawn = &self.draw.peers[self.identities[peer.0 as usize].slot as usize];
+        self.world.peers[drawn.group].wire.is_some() || drawn.at(second).behaviour.harms_at(second)
     }
 
     /// A peer that has failed may come back as somebody else.

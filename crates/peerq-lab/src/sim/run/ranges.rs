@@ -141,6 +141,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             (transfer.peer, PeerIndex(transfer.identity))
         };
         self.closes(place, slot, identity);
+        let harms = self.harms(identity);
         let transfer = self.network.close(place);
         let index = transfer.job;
         let bytes = if end == End::Completed { transfer.bytes } else { transfer.got as u64 };
@@ -148,6 +149,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         job.in_flight.retain(|other| *other != place);
         let peer = PeerIndex(transfer.identity);
         let result = &mut self.identities[peer.0 as usize].result;
+        result.hostile_bytes += if harms { bytes } else { 0 };
         if end == End::Completed {
             result.bytes += bytes;
             job.delivered.0 += 1;
