@@ -5,6 +5,7 @@
 
 mod blame;
 mod observe;
+mod review;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -14,6 +15,7 @@ use crate::audit::{CommonMode, Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Path, Population, Seats};
 use crate::facts::{AddressGroup, Fact};
+use crate::hedge::Budget;
 use crate::measure::{Delivery, End, Fault, InFlight};
 use crate::peer::card::{Coverage, Kind};
 use crate::peer::roster::Roster;
@@ -59,6 +61,7 @@ pub struct Engine<K> {
     downlink: Downlink,
     common: CommonMode<Slot, Uncharged>,
     in_flight: InFlight,
+    duplicates: Budget,
     /// Size of a request of the latest decision.
     request: Bytes,
     decisions: u64,
@@ -82,6 +85,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             downlink: Downlink::default(),
             common: CommonMode::default(),
             in_flight: InFlight::default(),
+            duplicates: Budget::default(),
             request: Bytes::ZERO,
             decisions: 0,
             events: VecDeque::new(),

@@ -1,10 +1,10 @@
 //! The engine of peerq: decides whom to fetch from by what peers deliver.
 //!
-//! Facts flow in ([`Engine::handle`]), advice flows out ([`Engine::decide`], [`Engine::explain`], [`Engine::poll_event`]); nothing in between performs
+//! Facts flow in ([`Engine::handle`]), advice flows out ([`Engine::decide`], [`Engine::review`], [`Engine::explain`], [`Engine::poll_event`]); nothing in between performs
 //! I/O, reads a clock or draws randomness. The folders are the data flow:
 //!
 //! ```text
-//! facts ──► measure ──samples──► estimate ──forecasts──► rank ──► advice
+//! facts ──► measure ──samples──► estimate ──forecasts──► rank ──► hedge ──► advice
 //!              │                                          ▲
 //!              └───────────────► audit ────standing───────┘
 //! ```
@@ -13,6 +13,7 @@
 //! - [`estimate`]: time to first byte, slowness, ramp, trust in the wire, reliability, saturation, and the population's averages
 //! - [`audit`]: what is proven against a peer, and pauses after failures
 //! - [`rank`]: the price of one more request, the order, the plan, the trials, the explanation
+//! - [`hedge`]: which pieces under way another peer would bring sooner
 //! - [`table`]: the bounded memory they live in
 //!
 //! The [`manual`] says how to feed it, why its defaults are what they are, and what answers which attack.
@@ -56,6 +57,7 @@ pub mod audit;
 pub mod engine;
 pub mod estimate;
 pub mod facts;
+pub mod hedge;
 pub mod manual;
 pub mod measure;
 mod peer;

@@ -18,6 +18,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         match delivery.end {
             End::Completed => {
                 self.downlink.completed(delivery.elapsed);
+                self.duplicates.earn(delivery.bytes);
                 if !self.common.is_quiet() {
                     let prior = self.population.prior(peer.path);
                     let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery, &prior, now), now);

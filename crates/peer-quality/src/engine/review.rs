@@ -1,0 +1,64 @@
+//! Looks at what is under way (HEDGE): see [`hedge`](crate::hedge).
+
+use alloc::vec::Vec;
+use core::hash::Hash;
+
+use crate::engine::Engine;
+use crate::hedge::{self, Expected, Move, Piece, Recourse};
+use crate::peer::card::Kind;
+use crate::rank::plan::Work;
+use crate::rank::quote::Terms;
+use crate::table::Slot;
+use crate::units::{Bytes, Span, Time};
+
+impl<K: Copy + Eq + Hash + Ord> Engine<K> {
+    /// Which of the `pieces` under way for `work` another of the `candidates` would bring sooner, the one that needs longest first, and when to look again; never, where
+    /// nothing is under way. [`Work::ranges`] are those that nobody was asked for yet.
+    ///
+    /// Changes with time and with every fact. A host that gives a piece up tells so by its end, as of one that ran out of time; one that asks a second peer tells of both
+    /// ends. A piece that it does not move costs nothing and is named again.
+    pub fn review(
+        &mut self,
+        work: &Work,
+        recourse: Recourse,
+        pieces: &[Piece],
+        candidates: &[Slot],
+        now: Time,
+        into: &mut Vec<Move>,
+    ) -> Option<Span> {
+        into.clear();
+        let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
+        let (late, next_s) = hedge::late(pieces, &expected, now);
+        let is_ours = self.common.is_ours() || self.downlink.limit().is_some();
+        if !late.is_empty() && !is_ours && !hedge::is_common(pieces, &late) {
+            let mut quotes = core::mem::take(&mut self.quotes);
+            self.quote_all(work, candidates, now, &mut quotes);
+            let rest_s = hedge::rest_s(pieces, &expected, &late, work);
+            hedge::moves(pieces, &late, &quotes, rest_s, into);
+            self.quotes = quotes;
+            if recourse == Recourse::Duplicate {
+                into.retain(|one| self.duplicates.spend(pieces[one.piece].size));
+            }
+        }
+        hedge::look_again(pieces, &late, into, next_s, now)
+    }
+
+    fn expected(&mut self, piece: &Piece, scope: u64, now: Time) -> Expected {
+        let terms = self.terms(piece.slot, scope, now);
+        let usual_s = terms.forecast.mean_s(piece.size);
+        let alone = piece.size.max(Bytes::new(1)).get() as f32 / usual_s.max(1e-6);
+        let pace = terms.capacity.map_or(alone * terms.in_flight.max(1) as f32, |capacity| capacity.total.max(alone));
+        Expected { due_s: terms.due_s(piece.size), usual_s, pace }
+    }
+
+    /// The terms of one peer.
+    fn terms(&mut self, slot: Slot, scope: u64, now: Time) -> Terms {
+        let card = *self.peers.fresh_card(slot);
+        let peer = self.peers.unquoted_mut(slot);
+        let kind = Kind::new(self.population.prior(card.path));
+        let in_flight = peer.pending();
+        let terms = peer.terms(&card, &kind, scope, now, self.decisions);
+        self.in_flight.moved(in_flight, peer.pending());
+        terms
+    }
+}

@@ -1,0 +1,60 @@
+//! What duplicates may cost (HEDGE-6): a share of the bytes that arrived, saved up to a bound.
+
+use crate::units::Bytes;
+
+/// Share of delivered bytes that may be asked for twice. Higher feeds a storm when everybody slows down (A11), lower leaves deadlines to luck.
+const SHARE: f64 = 0.05;
+/// Pieces that a long good time saves up. More is a burst when a good time ends, fewer is less than what hostile peers can hold up at once. Unmeasured heuristic.
+const SAVED_PIECES: f64 = 8.0;
+
+/// See the module documentation. A new one affords one piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Budget {
+    saved: f64,
+    spent_first: bool,
+}
+
+impl Budget {
+    /// Bytes arrived.
+    pub fn earn(&mut self, bytes: Bytes) {
+        self.saved += SHARE * bytes.as_f64();
+    }
+
+    /// Whether a piece of `size` may be asked for twice; it is paid for then.
+    pub fn spend(&mut self, size: Bytes) -> bool {
+        let size = size.as_f64().max(1.0);
+        self.saved = self.saved.min(SAVED_PIECES * size);
+        let affords = self.saved >= size || !self.spent_first;
+        if affords {
+            self.saved = (self.saved - size).max(0.0);
+            self.spent_first = true;
+        }
+        affords
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twentieth_of_what_arrives_may_be_asked_for_twice() {
+        let piece = Bytes::new(1000);
+        let mut budget = Budget::default();
+        assert!(budget.spend(piece) && !budget.spend(piece), "the first is free");
+        let twice = (0..10_000).filter(|_| {
+            budget.earn(piece);
+            budget.spend(piece)
+        });
+        assert_eq!(twice.count(), 500);
+    }
+
+    #[test]
+    fn a_long_good_time_saves_up_a_few_pieces_only() {
+        let mut budget = Budget::default();
+        (0..100).for_each(|_| budget.earn(Bytes::new(u64::MAX)));
+        assert_eq!((0..100).filter(|_| budget.spend(Bytes::new(1000))).count(), 8);
+        assert!(!budget.spend(Bytes::new(u64::MAX)), "and no huge one");
+        assert!(!Budget { spent_first: true, ..Budget::default() }.spend(Bytes::ZERO));
+    }
+}

@@ -1,0 +1,307 @@
+//! Pieces that come too late: to wait for one, to give it up, or to ask a second peer for it as well (HEDGE-2 to HEDGE-6).
+//!
+//! The one idea: only a piece that is later than its own peer's record allows is looked at, and then by what came of it, never by what another peer claims. What it
+//! still needs at that pace is held against what the best proven peer would need for the whole of it from cold, behind its queue, at p95. The other has to be better
+//! by a margin that covers the bytes thrown away.
+//!
+//! Nothing is moved while most of those under way are late together, or our own link is the bottleneck: then another peer would be late as well.
+
+mod budget;
+
+use alloc::vec::Vec;
+
+use crate::rank::plan::{Work, is_admissible};
+use crate::rank::quote::Quote;
+use crate::table::Slot;
+use crate::units::{Bytes, Span, Time};
+
+pub use budget::Budget;
+
+/// The other peer must need less than this part of what the late one still needs. Higher throws away what was nearly there, lower waits for what will not come.
+/// Unmeasured heuristic.
+const MARGIN: f32 = 1.5;
+/// Share of those under way that are late together, among at least [`TOGETHER_MIN`], beyond which the cause is not theirs (AUD-7 has the same).
+const TOGETHER: f64 = 0.6;
+/// See [`TOGETHER`].
+const TOGETHER_MIN: usize = 5;
+/// The most holders of a piece at once (HEDGE-6).
+const HOLDERS_MAX: u32 = 2;
+/// A late piece that nobody else would bring sooner is looked at again after this share of the time that it took so far.
+const AGAIN: f32 = 0.25;
+/// The shortest time between two looks. Shorter costs the host work, longer holds up pieces of a few milliseconds.
+const AGAIN_MIN: Span = Span::from_millis(10);
+
+/// A piece of the work that a peer was asked for, and that has not arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Who has it.
+    pub slot: Slot,
+    /// Its bytes.
+    pub size: Bytes,
+    /// When it was asked for.
+    pub sent: Time,
+    /// What came of it, where the host sees that.
+    pub progress: Option<Progress>,
+    /// How many peers were asked for it and have not failed, at least 1.
+    pub holders: u32,
+}
+
+/// What came of a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes so far.
+    pub bytes: Bytes,
+    /// When the first of them came, after the piece was asked for.
+    pub first_byte: Option<Span>,
+}
+
+/// What the host can do about a late piece (HEDGE-5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recourse {
+    /// Drop one request and ask another peer: costs what came of it (DIG).
+    GiveUp,
+    /// Ask another peer as well, as nothing can be called back: costs the whole piece again (LeiosFetch).
+    Duplicate,
+}
+
+/// A late piece that another peer brings sooner, with the evidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Move {
+    /// Which of the pieces.
+    pub piece: usize,
+    /// Who brings it sooner.
+    pub to: Slot,
+    /// Seconds that it still needs where it is.
+    pub remaining_s: f32,
+    /// Seconds that the other needs, at p95.
+    pub instead_s: f32,
+}
+
+/// What is expected of a piece where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Expected {
+    /// Seconds within which it should have ended, at p95, behind what else its peer was asked for.
+    pub(crate) due_s: f32,
+    /// Seconds it takes a peer like it alone.
+    pub(crate) usual_s: f32,
+    /// Bytes per second of all requests to the peer.
+    pub(crate) pace: f32,
+}
+
+/// A piece that is past its time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Late {
+    piece: usize,
+    remaining_s: f32,
+}
+
+impl Piece {
+    /// Seconds since it was asked for; a clock that went back says none.
+    fn elapsed_s(&self, now: Time) -> f32 {
+        now.since(self.sent).as_secs_f64() as f32
+    }
+
+    /// Seconds that it still needs, by what came of it (HEDGE-2).
+    fn remaining_s(&self, expected: &Expected, now: Time) -> f32 {
+        let elapsed_s = self.elapsed_s(now);
+        let Some(Progress { bytes, first_byte }) = self.progress else {
+            // Unseen, it takes as long again as it took.
+            return elapsed_s;
+        };
+        if bytes == Bytes::ZERO {
+            return elapsed_s + expected.usual_s;
+        }
+        let body_s = (elapsed_s - first_byte.map_or(0.0, |first| first.as_secs_f64() as f32)).max(0.0);
+        let left = self.size.get().saturating_sub(bytes.get());
+        body_s / bytes.get() as f32 * left as f32
+    }
+}
+
+/// The pieces that are late, the one that needs longest first; and seconds until the next of the others would be.
+pub(crate) fn late(pieces: &[Piece], expected: &[Expected], now: Time) -> (Vec<Late>, Option<f32>) {
+    let mut late = Vec::new();
+    let mut next_s: Option<f32> = None;
+    for (at, (piece, expected)) in pieces.iter().zip(expected).enumerate() {
+        let left_s = expected.due_s - piece.elapsed_s(now);
+        if left_s > 0.0 {
+            next_s = Some(next_s.map_or(left_s, |next| next.min(left_s)));
+        } else if piece.holders < HOLDERS_MAX {
+            late.push(Late { piece: at, remaining_s: piece.remaining_s(expected, now) });
+        }
+    }
+    late.sort_by(|a, b| b.remaining_s.total_cmp(&a.remaining_s).then(a.piece.cmp(&b.piece)));
+    (late, next_s)
+}
+
+/// Whether most of those under way are late together: then it is not their doing.
+pub(crate) fn is_common(pieces: &[Piece], late: &[Late]) -> bool {
+    let count = |slots: &mut dyn Iterator<Item = Slot>| {
+        let mut slots: Vec<Slot> = slots.collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots.len()
+    };
+    let all = count(&mut pieces.iter().map(|piece| piece.slot));
+    let late = count(&mut late.iter().map(|late| pieces[late.piece].slot));
+    all >= TOGETHER_MIN && late as f64 >= TOGETHER * all as f64
+}
+
+/// Seconds that what nobody was asked for yet takes those that are not late.
+pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], late: &[Late], work: &Work) -> f32 {
+    let ranges = work.ranges.unwrap_or(0);
+    if ranges == 0 {
+        return 0.0;
+    }
+    let is_late = |slot: Slot| late.iter().any(|late| pieces[late.piece].slot == slot);
+    let mut seen: Vec<Slot> = Vec::new();
+    let mut pace = 0.0;
+    for (piece, expected) in pieces.iter().zip(expected) {
+        if !is_late(piece.slot) && !seen.contains(&piece.slot) {
+            seen.push(piece.slot);
+            pace += expected.pace;
+        }
+    }
+    if pace > 0.0 { work.range.get() as f32 * ranges as f32 / pace } else { 0.0 }
+}
+
+/// Which of the late pieces move, and to whom. `rest_s` seconds go by before the work could end without them.
+pub(crate) fn moves(pieces: &[Piece], late: &[Late], quotes: &[Quote], rest_s: f32, into: &mut Vec<Move>) {
+    let is_late = |slot: Slot| late.iter().any(|late| pieces[late.piece].slot == slot);
+    let fit = |quote: &&Quote| is_admissible(quote) && quote.is_proven() && quote.room > 0 && !is_late(quote.slot);
+    let mut others: Vec<(f32, u32, &Quote)> =
+        quotes.iter().filter(fit).map(|quote| (quote.tail_s, quote.room, quote)).collect();
+    for one in late.iter().filter(|one| one.remaining_s > rest_s) {
+        let size = pieces[one.piece].size;
+        let best = others.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.key().cmp(&b.2.key())));
+        let Some((tail_s, room, quote)) = best else { return };
+        if *tail_s * MARGIN >= one.remaining_s {
+            // The rest need less and would wait longer.
+            return;
+        }
+        into.push(Move { piece: one.piece, to: quote.slot, remaining_s: one.remaining_s, instead_s: *tail_s });
+        *tail_s += size.get() as f32 / quote.pace.max(1.0);
+        *room -= 1;
+        others.retain(|(_, room, _)| *room > 0);
+    }
+}
+
+/// When to look again: when the next piece would be late, or a late one has grown later by a good part.
+pub(crate) fn look_again(
+    pieces: &[Piece],
+    late: &[Late],
+    moved: &[Move],
+    next_s: Option<f32>,
+    now: Time,
+) -> Option<Span> {
+    let waits = late.iter().filter(|late| !moved.iter().any(|moved| moved.piece == late.piece));
+    let again_s = waits.map(|late| pieces[late.piece].elapsed_s(now) * AGAIN).chain(next_s).reduce(f32::min)?;
+    // A cast from a float saturates.
+    Some(Span::from_micros((f64::from(again_s) * 1e6) as u64).max(AGAIN_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank::quote::Class;
+    use crate::seed::Seed;
+    use crate::table::Table;
+
+    fn slots(count: usize) -> Vec<Slot> {
+        let mut table = Table::<usize, u8>::new(count, Seed::new(0));
+        (0..count).map(|at| table.admit(at).slot().unwrap()).collect()
+    }
+
+    const NOW: Time = Time::from_secs(100);
+
+    fn piece(slot: Slot, elapsed_s: u64, progress: Option<(u64, u64)>) -> Piece {
+        let progress = progress.map(|(bytes, first_ms)| Progress {
+            bytes: Bytes::new(bytes),
+            first_byte: (bytes > 0).then(|| Span::from_millis(first_ms)),
+        });
+        Piece { slot, size: Bytes::new(1_000_000), sent: Time::from_secs(100 - elapsed_s), progress, holders: 1 }
+    }
+
+    const EXPECTED: Expected = Expected { due_s: 1.0, usual_s: 0.5, pace: 1e6 };
+
+    fn moved(pieces: &[Piece], quotes: &[Quote], rest_s: f32) -> Vec<(usize, Slot)> {
+        let (late, _) = late(pieces, &alloc::vec![EXPECTED; pieces.len()], NOW);
+        let mut into = Vec::new();
+        moves(pieces, &late, quotes, rest_s, &mut into);
+        into.iter().map(|one| (one.piece, one.to)).collect()
+    }
+
+    fn proven(slot: Slot, tail_s: f32, room: u32) -> Quote {
+        Quote { basis: crate::estimate::Basis::Measured, tail_s, room, ..Quote::sample(slot) }
+    }
+
+    #[test]
+    fn what_remains_is_read_from_what_came() {
+        let slot = slots(1)[0];
+        let remaining = |progress| piece(slot, 10, progress).remaining_s(&EXPECTED, NOW);
+        assert_eq!(remaining(None), 10.0, "as long again");
+        assert_eq!(remaining(Some((0, 0))), 10.5, "nothing came: as long again, and then the body");
+        assert!((remaining(Some((100_000, 0))) - 90.0).abs() < 0.01);
+        // AUD-4: a cold cache answers late and then at its usual rate.
+        assert!((remaining(Some((500_000, 9_500))) - 0.5).abs() < 0.01);
+        assert_eq!(remaining(Some((2_000_000, 0))), 0.0, "more than its size");
+    }
+
+    #[test]
+    fn a_late_piece_moves_to_the_soonest_proven_peer_with_room() {
+        let [a, b, c, d] = slots(4)[..] else { unreachable!() };
+        let dribbled = piece(a, 10, Some((1_000, 50)));
+        let quotes = [proven(a, 0.1, 4), proven(b, 0.2, 0), Quote::sample(c), proven(d, 0.5, 1)];
+        assert_eq!(moved(&[dribbled], &quotes, 0.0), [(0, d)]);
+        let banned = Quote { class: Class::Cooling, ..proven(d, 0.5, 1) };
+        assert_eq!(moved(&[dribbled], &[quotes[0], quotes[1], quotes[2], banned], 0.0), []);
+    }
+
+    #[test]
+    fn it_stays_where_it_is_on_time_or_nearly_there_or_ends_before_the_rest() {
+        let [a, b] = slots(2)[..] else { unreachable!() };
+        let quotes = [proven(b, 1.0, 4)];
+        assert_eq!(moved(&[piece(a, 0, Some((0, 0)))], &quotes, 0.0), [], "not late");
+        assert_eq!(moved(&[piece(a, 2, Some((700_000, 50)))], &quotes, 0.0), [], "less than a second is left");
+        assert_eq!(moved(&[piece(a, 2, Some((100_000, 50)))], &quotes, 60.0), [], "the rest takes a minute");
+        let twice = Piece { holders: 2, ..piece(a, 9, None) };
+        assert_eq!(moved(&[twice], &quotes, 0.0), [], "HEDGE-6: two have it");
+        assert_eq!(moved(&[piece(a, 9, None)], &quotes, 0.0), [(0, b)]);
+    }
+
+    #[test]
+    fn room_is_spent_and_the_slowest_goes_first() {
+        let [a, b, c] = slots(3)[..] else { unreachable!() };
+        let pieces = [piece(a, 5, Some((500_000, 0))), piece(a, 5, Some((1_000, 0)))];
+        assert_eq!(moved(&pieces, &[proven(b, 0.5, 1)], 0.0), [(1, b)]);
+        assert_eq!(moved(&pieces, &[proven(b, 0.5, 1), proven(c, 0.6, 1)], 0.0), [(1, b), (0, c)]);
+    }
+
+    #[test]
+    fn most_of_five_late_together_are_not_to_blame() {
+        let slots = slots(6);
+        let common = |late_ones: usize, of: usize| {
+            let pieces: Vec<Piece> =
+                (0..of).map(|at| piece(slots[at], if at < late_ones { 9 } else { 0 }, None)).collect();
+            let (late, _) = late(&pieces, &alloc::vec![EXPECTED; of], NOW);
+            is_common(&pieces, &late)
+        };
+        assert!(common(3, 5) && !common(2, 5) && !common(4, 4));
+        let one_peer: Vec<Piece> = (0..9).map(|_| piece(slots[0], 9, None)).collect();
+        let (late, _) = late(&one_peer, &[EXPECTED; 9], NOW);
+        assert!(!is_common(&one_peer, &late), "one peer, however many pieces");
+    }
+
+    #[test]
+    fn the_next_look_is_when_something_may_have_changed() {
+        let [a] = slots(1)[..] else { unreachable!() };
+        let look = |pieces: &[Piece]| {
+            let (late, next_s) = late(pieces, &alloc::vec![EXPECTED; pieces.len()], NOW);
+            look_again(pieces, &late, &[], next_s, NOW)
+        };
+        assert_eq!(look(&[]), None);
+        assert_eq!(look(&[piece(a, 0, None)]), Some(Span::from_secs(1)), "when it would be late");
+        assert_eq!(look(&[piece(a, 20, None)]), Some(Span::from_secs(5)), "a quarter later");
+        let future = Piece { sent: Time::from_secs(1_000_000), ..piece(a, 0, None) };
+        assert_eq!(look(&[future]), Some(Span::from_secs(1)), "the clock went back");
+    }
+}
