@@ -252,7 +252,7 @@ impl Peer {
                 Some(settled) if settled.at == now => saturation.observe_one(settled.concurrency, sample.whole(), true),
                 Some(_) => {}
             }
-        } else if let Some(at_least) = Sample::censored(delivery) {
+        } else if let Some(at_least) = Sample::censored(delivery, self.delivered.excused_s()) {
             self.delivered_anew = true;
             self.delivered.observe_censored(at_least);
         }
@@ -275,7 +275,7 @@ impl Peer {
             let deadline_s = wire.deadline_s(&self.delivered, delivery.bytes, sent, prior, now);
             verdict == Verdict::Kept && delivery.elapsed.as_secs_f64() <= deadline_s
         });
-        let renews_record = Sample::of(delivery).is_some() || Sample::censored(delivery).is_some();
+        let renews_record = Sample::of(delivery).is_some() || Sample::censored(delivery, 0.0).is_some();
         wire.ended(delivery.bytes, on_time, renews_record, now);
     }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::hash::Hash;
 
 use crate::engine::Engine;
+use crate::estimate::Basis;
 use crate::hedge::{self, Expected, Move, Piece, Recourse};
 use crate::peer::card::Kind;
 use crate::rank::plan::Work;
@@ -30,7 +31,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
         let (late, next_s) = hedge::late(pieces, &expected, now);
         let is_ours = self.common.is_ours() || self.downlink.limit().is_some();
-        if !late.is_empty() && !is_ours && !hedge::is_common(pieces, &late) {
+        if !late.is_empty() && !is_ours && !hedge::is_common(pieces, &expected, &late) {
             let mut quotes = core::mem::take(&mut self.quotes);
             self.quote_all(work, candidates, now, &mut quotes);
             let rest_s = hedge::rest_s(pieces, &expected, &late, work);
@@ -48,7 +49,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let usual_s = terms.forecast.mean_s(piece.size);
         let alone = piece.size.max(Bytes::new(1)).get() as f32 / usual_s.max(1e-6);
         let pace = terms.capacity.map_or(alone * terms.in_flight.max(1) as f32, |capacity| capacity.total.max(alone));
-        Expected { due_s: terms.due_s(piece.size), usual_s, pace }
+        let is_measured = terms.forecast.basis == Basis::Measured;
+        Expected { due_s: terms.due_s(piece.size), usual_s, is_measured, pace }
     }
 
     /// The terms of one peer.

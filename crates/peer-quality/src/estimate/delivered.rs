@@ -18,6 +18,10 @@ const HALF_SAMPLE: Bytes = Bytes::from_kib(32);
 /// Without a measured first byte, a body this small is taken as all distance.
 const ALL_DISTANCE: Bytes = Bytes::from_kib(4);
 
+/// What one lost packet may cost, seconds (RFC 6298, before the round trip is known). Lower takes a request that was given up early for a collapse, higher excuses what
+/// hosts with short deadlines see.
+const RTO_S: f64 = 1.0;
+
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Delivered {
@@ -50,6 +54,11 @@ impl Delivered {
     /// No body came for so long that the record is old: the next one, if slow, is believed at once.
     pub fn doubt(&mut self) {
         self.body.doubt();
+    }
+
+    /// Seconds of a request that ran out of time which say nothing of the rate: the first byte, and one lost packet. Nothing is excused where nothing is known.
+    pub fn excused_s(&self) -> f64 {
+        if self.is_measured() { self.first_byte.value().unwrap_or(0.0) + RTO_S } else { 0.0 }
     }
 
     /// Folds in what a request that ran out of time says at least: it can only make the peer look slower. One that shows a

@@ -26,6 +26,9 @@ const TOGETHER: f64 = 0.6;
 const TOGETHER_MIN: usize = 5;
 /// The most holders of a piece at once (HEDGE-6).
 const HOLDERS_MAX: u32 = 2;
+/// What a lost packet may cost before a piece is late, seconds: the shortest retransmission timer in use (RFC 6298 has 1 s, Linux 0.2 s). Lower takes every loss for a
+/// failing peer, higher waits for what will not come.
+const RTO_S: f32 = 0.2;
 /// A late piece that nobody else would bring sooner is looked at again after this share of the time that it took so far.
 const AGAIN: f32 = 0.25;
 /// The shortest time between two looks. Shorter costs the host work, longer holds up pieces of a few milliseconds.
@@ -84,6 +87,8 @@ pub(crate) struct Expected {
     pub(crate) due_s: f32,
     /// Seconds it takes a peer like it alone.
     pub(crate) usual_s: f32,
+    /// Whether that rests on what the peer delivered.
+    pub(crate) is_measured: bool,
     /// Bytes per second of all requests to the peer.
     pub(crate) pace: f32,
 }
@@ -122,7 +127,7 @@ pub(crate) fn late(pieces: &[Piece], expected: &[Expected], now: Time) -> (Vec<L
     let mut late = Vec::new();
     let mut next_s: Option<f32> = None;
     for (at, (piece, expected)) in pieces.iter().zip(expected).enumerate() {
-        let left_s = expected.due_s - piece.elapsed_s(now);
+        let left_s = expected.due_s + RTO_S - piece.elapsed_s(now);
         if left_s > 0.0 {
             next_s = Some(next_s.map_or(left_s, |next| next.min(left_s)));
         } else if piece.holders < HOLDERS_MAX {
@@ -133,16 +138,17 @@ pub(crate) fn late(pieces: &[Piece], expected: &[Expected], now: Time) -> (Vec<L
     (late, next_s)
 }
 
-/// Whether most of those under way are late together: then it is not their doing.
-pub(crate) fn is_common(pieces: &[Piece], late: &[Late]) -> bool {
+/// Whether most of those under way are late together: then it is not their doing. Strangers say nothing: how fast they are is not known.
+pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], late: &[Late]) -> bool {
     let count = |slots: &mut dyn Iterator<Item = Slot>| {
         let mut slots: Vec<Slot> = slots.collect();
         slots.sort_unstable();
         slots.dedup();
         slots.len()
     };
-    let all = count(&mut pieces.iter().map(|piece| piece.slot));
-    let late = count(&mut late.iter().map(|late| pieces[late.piece].slot));
+    let known = |at: &usize| expected[*at].is_measured;
+    let all = count(&mut (0..pieces.len()).filter(known).map(|at| pieces[at].slot));
+    let late = count(&mut late.iter().map(|late| late.piece).filter(known).map(|at| pieces[at].slot));
     all >= TOGETHER_MIN && late as f64 >= TOGETHER * all as f64
 }
 
@@ -221,7 +227,7 @@ mod tests {
         Piece { slot, size: Bytes::new(1_000_000), sent: Time::from_secs(100 - elapsed_s), progress, holders: 1 }
     }
 
-    const EXPECTED: Expected = Expected { due_s: 1.0, usual_s: 0.5, pace: 1e6 };
+    const EXPECTED: Expected = Expected { due_s: 1.0, usual_s: 0.5, is_measured: true, pace: 1e6 };
 
     fn moved(pieces: &[Piece], quotes: &[Quote], rest_s: f32) -> Vec<(usize, Slot)> {
         let (late, _) = late(pieces, &alloc::vec![EXPECTED; pieces.len()], NOW);
@@ -283,12 +289,12 @@ mod tests {
             let pieces: Vec<Piece> =
                 (0..of).map(|at| piece(slots[at], if at < late_ones { 9 } else { 0 }, None)).collect();
             let (late, _) = late(&pieces, &alloc::vec![EXPECTED; of], NOW);
-            is_common(&pieces, &late)
+            is_common(&pieces, &alloc::vec![EXPECTED; of], &late)
         };
         assert!(common(3, 5) && !common(2, 5) && !common(4, 4));
         let one_peer: Vec<Piece> = (0..9).map(|_| piece(slots[0], 9, None)).collect();
         let (late, _) = late(&one_peer, &[EXPECTED; 9], NOW);
-        assert!(!is_common(&one_peer, &late), "one peer, however many pieces");
+        assert!(!is_common(&one_peer, &[EXPECTED; 9], &late), "one peer, however many pieces");
     }
 
     #[test]
@@ -299,9 +305,9 @@ mod tests {
             look_again(pieces, &late, &[], next_s, NOW)
         };
         assert_eq!(look(&[]), None);
-        assert_eq!(look(&[piece(a, 0, None)]), Some(Span::from_secs(1)), "when it would be late");
+        assert_eq!(look(&[piece(a, 0, None)]), Some(Span::from_millis(1_200)), "when it would be late");
         assert_eq!(look(&[piece(a, 20, None)]), Some(Span::from_secs(5)), "a quarter later");
         let future = Piece { sent: Time::from_secs(1_000_000), ..piece(a, 0, None) };
-        assert_eq!(look(&[future]), Some(Span::from_secs(1)), "the clock went back");
+        assert_eq!(look(&[future]), Some(Span::from_millis(1_200)), "the clock went back");
     }
 }

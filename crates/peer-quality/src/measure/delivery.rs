@@ -40,12 +40,13 @@ impl Sample {
         Some(Sample { first_byte_s, wait_s, bytes: delivery.bytes })
     }
 
-    /// The slowness that a request which ran out of time shows at least, where some bytes had come (MEAS-10: censored).
+    /// The slowness that a request which ran out of time shows at least, where some bytes had come (MEAS-10: censored); `excused_s` seconds of it say nothing.
     #[inline]
-    pub fn censored(delivery: &Delivery) -> Option<Slowness> {
+    pub fn censored(delivery: &Delivery, excused_s: f64) -> Option<Slowness> {
         let overdue = delivery.end == End::Failed(Fault::Timeout);
-        let shown = overdue && delivery.bytes > Bytes::ZERO && delivery.elapsed > RESOLUTION;
-        shown.then(|| Slowness::from_secs_per_byte(delivery.elapsed.as_secs_f64() / delivery.bytes.as_f64()))
+        let shown_s = delivery.elapsed.as_secs_f64() - excused_s;
+        let shown = overdue && delivery.bytes > Bytes::ZERO && shown_s > RESOLUTION.as_secs_f64();
+        shown.then(|| Slowness::from_secs_per_byte(shown_s / delivery.bytes.as_f64()))
     }
 
     /// Slowness of the body alone, given a time to first byte of `first_byte_s` seconds: at least half the resolution is left for it.

@@ -113,6 +113,7 @@ macro_rules! bind_selector {
 
         impl Selector for Bound {
             const REBALANCES: bool = REBALANCES;
+            const REVIEWS: bool = false;
 
             fn set_clock(&mut self, now: Time) {
                 if self.calling.get() {

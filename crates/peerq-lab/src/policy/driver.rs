@@ -11,7 +11,7 @@ use peer_quality::units::{Bytes, Time};
 
 use super::allotment::Allotment;
 use super::in_flight::InFlight;
-use super::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy, Sight};
+use super::{Ask, Candidate, Grant, Opinion, PeerIndex, Policy, Review, Reviewed, Sight};
 
 /// Contents with a history; the one with the lowest number goes first.
 const MAX_CONTENTS: usize = 256;
@@ -66,6 +66,12 @@ pub(crate) trait Selector {
     fn rebalance(&mut self, question: &Question<'_>, active: &[PeerIndex]) -> Vec<Choice>;
     /// Nothing of a content is left to be asked for.
     fn finished(&mut self, _question: &Question<'_>) {}
+    /// Whether [`review`](Self::review) is of use.
+    const REVIEWS: bool;
+    /// Which of the ranges under way should move, and to whom.
+    fn review(&mut self, _review: &Review<'_>) -> Reviewed {
+        Reviewed::default()
+    }
     fn dispatched(&mut self, peer: PeerIndex, now: Time);
     fn record(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time);
     fn connected(&mut self, peer: PeerIndex, up: bool, now: Time);
@@ -194,6 +200,22 @@ impl<S: Selector> Policy for Driver<S> {
             self.selector.finished(&question(ask, 0));
         }
         grants
+    }
+
+    fn reviews(&self) -> bool {
+        S::REVIEWS
+    }
+
+    fn review(&mut self, review: &Review<'_>) -> Reviewed {
+        self.selector.set_clock(review.now);
+        let mut reviewed = self.selector.review(review);
+        if !review.can_drop {
+            reviewed.moves.truncate(review.free as usize);
+            for (_, to) in &reviewed.moves {
+                self.in_flight.granted(review.content, *to, 1);
+            }
+        }
+        reviewed
     }
 
     fn sent(&mut self, peer: PeerIndex, _range: Bytes, now: Time) {

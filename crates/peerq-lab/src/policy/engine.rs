@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use peer_quality::audit::Standing;
 use peer_quality::estimate::{Basis, Path, Rating};
 use peer_quality::facts::AddressGroup;
+use peer_quality::hedge::{Piece, Progress, Recourse};
 use peer_quality::measure::wire::{Connection, Reply, Stamp};
 use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::rank::{Advice, Work};
@@ -16,7 +17,7 @@ use peer_quality::{Admission, Engine, Fact, Seed, Slot};
 
 use super::driver::{Choice, Driver, Learned, Question, Selector};
 use super::wires::Wires;
-use super::{PeerIndex, Policy, Sight, Signal};
+use super::{Candidate, Held, PeerIndex, Policy, Review, Reviewed, Sight, Signal};
 
 /// Peers remembered: as many as the selector does by default.
 const CAPACITY: usize = 4096;
@@ -66,25 +67,31 @@ impl Bare {
         });
     }
 
-    fn decide(&mut self, question: &Question<'_>, leave_out: &[PeerIndex]) -> Vec<Choice> {
+    /// The handles of candidates.
+    fn name_candidates(&mut self, candidates: &[Candidate], leave_out: &[PeerIndex], now: Time) -> Vec<Slot> {
         // What silence ended is known by now.
-        self.wire_all(question.now, |connection| connection.on_timeout(question.now));
+        self.wire_all(now, |connection| connection.on_timeout(now));
         self.engine.begin_request();
-        let mut slots: Vec<Slot> = Vec::with_capacity(question.candidates.len());
-        for candidate in question.candidates.iter().filter(|one| !leave_out.contains(&one.peer)) {
+        let mut slots: Vec<Slot> = Vec::with_capacity(candidates.len());
+        for candidate in candidates.iter().filter(|one| !leave_out.contains(&one.peer)) {
             let admission = self.engine.admit(candidate.peer);
             let Some(slot) = admission.slot() else { continue };
             if self.described.insert(candidate.peer) || matches!(admission, Admission::Fresh(_)) {
                 let path = if candidate.relayed { Path::Relayed } else { Path::Direct };
-                self.engine.handle_at(slot, Fact::Reached(path), question.now);
+                self.engine.handle_at(slot, Fact::Reached(path), now);
                 // Groups are counted from 0, and 0 would be none.
                 let group = AddressGroup::numbered(candidate.group.saturating_add(1));
-                self.engine.handle_at(slot, Fact::Located(group), question.now);
+                self.engine.handle_at(slot, Fact::Located(group), now);
             }
             if self.engine.name(slot) {
                 slots.push(slot);
             }
         }
+        slots
+    }
+
+    fn decide(&mut self, question: &Question<'_>, leave_out: &[PeerIndex]) -> Vec<Choice> {
+        let slots = self.name_candidates(question.candidates, leave_out, question.now);
         let work = Work {
             range: question.range,
             ranges: Some(question.ranges),
@@ -116,6 +123,34 @@ impl Selector for Bare {
         let failing = |peer: &PeerIndex| self.engine.find(peer).is_some_and(|slot| self.engine.is_failing(slot));
         let failing: Vec<PeerIndex> = active.iter().copied().filter(failing).collect();
         self.decide(question, &failing)
+    }
+
+    const REVIEWS: bool = true;
+
+    fn review(&mut self, review: &Review<'_>) -> Reviewed {
+        let slots = self.name_candidates(review.candidates, &[], review.now);
+        let piece = |held: &Held| {
+            let progress = Some(Progress { bytes: held.arrived, first_byte: held.first_byte });
+            let slot = self.engine.find(&held.peer)?;
+            Some(Piece { slot, size: held.bytes, sent: held.sent, progress, holders: held.holders })
+        };
+        // Everybody asked is known; if not, none of it can be judged.
+        let Some(pieces) = review.held.iter().map(piece).collect::<Option<Vec<Piece>>>() else {
+            return Reviewed::default();
+        };
+        let work = Work {
+            range: review.range,
+            ranges: Some(review.ranges_left),
+            sources: review.sources as usize,
+            scope: review.content,
+            decision: 0,
+            in_flight: review.held.len() as u32,
+            wanted: Some(review.free),
+        };
+        let recourse = if review.can_drop { Recourse::GiveUp } else { Recourse::Duplicate };
+        let mut moves = Vec::new();
+        let again = self.engine.review(&work, recourse, &pieces, &slots, review.now, &mut moves);
+        Reviewed { moves: moves.iter().map(|one| (one.piece, self.engine.key(one.to))).collect(), again }
     }
 
     fn dispatched(&mut self, peer: PeerIndex, now: Time) {

@@ -39,7 +39,7 @@ pub use kind::PolicyKind;
 pub use sight::{Sight, Signal};
 
 use peer_quality::measure::Delivery;
-use peer_quality::units::{Bytes, Time};
+use peer_quality::units::{Bytes, Span, Time};
 
 /// A peer as policies know it: an index into the world's peers, stable over a run. A whitewashed identity is a new index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,6 +88,55 @@ pub struct Grant {
     pub ranges: u32,
 }
 
+/// A range under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Who was asked for it.
+    pub peer: PeerIndex,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// When it was asked for.
+    pub sent: Time,
+    /// Bytes that came of it.
+    pub arrived: Bytes,
+    /// When the first of them came, after it was asked for.
+    pub first_byte: Option<Span>,
+    /// How many peers have it; countless where it is there already.
+    pub holders: u32,
+}
+
+/// What is under way for a content, shown for review.
+#[derive(Clone, Copy, Debug)]
+pub struct Review<'a> {
+    /// Virtual now.
+    pub now: Time,
+    /// Which content.
+    pub content: u64,
+    /// Bytes of a range.
+    pub range: Bytes,
+    /// Ranges of it that nobody was asked for yet.
+    pub ranges_left: u32,
+    /// Ranges that may be sent besides.
+    pub free: u32,
+    /// Sources wanted at once.
+    pub sources: u32,
+    /// Whether requests can be dropped.
+    pub can_drop: bool,
+    /// The ranges.
+    pub held: &'a [Held],
+    /// Who may be asked, by ascending index.
+    pub candidates: &'a [Candidate],
+}
+
+/// What a policy makes of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reviewed {
+    /// Ranges, as indices, that should move, and to whom: dropped where that can be done, else asked for a second time.
+    pub moves: Vec<(usize, PeerIndex)>,
+    /// When to look again.
+    pub again: Option<Span>,
+}
+
 /// What a policy thinks of a peer, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Opinion {
@@ -111,6 +160,16 @@ pub trait Policy {
 
     /// A range ended.
     fn ended(&mut self, peer: PeerIndex, content: u64, range: Bytes, delivery: &Delivery, now: Time);
+
+    /// Whether it reviews what is under way. The same answer all along.
+    fn reviews(&self) -> bool {
+        false
+    }
+
+    /// Which of the ranges under way should move.
+    fn review(&mut self, _review: &Review<'_>) -> Reviewed {
+        Reviewed::default()
+    }
 
     /// A link to a peer came up or went down.
     fn connected(&mut self, _peer: PeerIndex, _up: bool, _now: Time) {}

@@ -55,6 +55,8 @@ pub(crate) enum Event {
     Begins { job: u32 },
     /// The client asks again for a job that nobody was found for.
     AskAgain { job: u32 },
+    /// The client looks at what is under way for a job.
+    Reviews { job: u32 },
     /// A peer appears.
     Joins { peer: u32 },
     /// A connection that was cut is up again.

@@ -174,6 +174,16 @@ impl Network {
         (id, reaches_at)
     }
 
+    /// Whole bytes that came of a transfer.
+    pub(crate) fn arrived(&mut self, place: u32) -> u64 {
+        let transfer = self.transfers.at(place);
+        let (peer, phase) = (transfer.peer, transfer.phase);
+        if phase == Phase::Sending {
+            self.count(peer);
+        }
+        self.transfers.at(place).got as u64
+    }
+
     /// Whether a peer has requests of ours.
     pub(crate) fn is_asked(&self, slot: u32) -> bool {
         !self.peers[slot as usize].open.is_empty()

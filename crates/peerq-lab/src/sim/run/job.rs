@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
+use super::reviews::Doubled;
 use crate::model::Workload;
 use crate::sim::queue::{Micros, micros};
 use crate::sim::random::Stream;
@@ -28,6 +29,9 @@ pub(crate) struct Job {
     pub(crate) progress: (Micros, u32),
     /// Whether it is planned to ask again.
     pub(crate) asking: bool,
+    /// When what is under way is looked at next.
+    pub(crate) review_at: Option<Micros>,
+    pub(crate) doubled: Doubled,
 }
 
 /// The jobs of a run, or those of them that a copy of it looks at.
@@ -158,6 +162,8 @@ impl Work {
                 delivered: (0, 0),
                 progress: (0, 0),
                 asking: false,
+                review_at: None,
+                doubled: Doubled::new(),
             }
         };
         Jobs { first: 0, jobs: (0..self.jobs).map(job).collect() }

@@ -9,6 +9,7 @@ mod job;
 mod peers;
 mod ranges;
 mod rehearsal;
+mod reviews;
 mod sight;
 mod telling;
 
@@ -84,6 +85,7 @@ fn with_run<P: Policy + ?Sized, T>(
         current: Vec::new(),
         candidates: Vec::new(),
         pauses: Stream::new(seed, "pauses", "client", 0),
+        reviewing: false,
         origin,
         answered: 0,
         events: 0,
@@ -121,6 +123,8 @@ struct Run<'a, P: ?Sized> {
     /// Who may be asked, by ascending index.
     candidates: Vec<Candidate>,
     pauses: Stream,
+    /// Whether moves are being carried out: what ends by them is not looked at in between.
+    reviewing: bool,
     origin: Micros,
     /// Questions that the policy answered.
     answered: u64,
@@ -152,6 +156,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             current: self.current.clone(),
             candidates: self.candidates.clone(),
             pauses: self.pauses.clone(),
+            reviewing: self.reviewing,
             origin: self.origin,
             answered: self.answered,
             events: self.events,
@@ -184,7 +189,12 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         // A client that does not read notices nothing before it does again.
         let paused_until = self.network.paused_until;
         match event {
-            Event::Begins { .. } | Event::AskAgain { .. } | Event::Seen(_) | Event::Refused(_) | Event::GivenUp(_)
+            Event::Begins { .. }
+            | Event::AskAgain { .. }
+            | Event::Reviews { .. }
+            | Event::Seen(_)
+            | Event::Refused(_)
+            | Event::GivenUp(_)
                 if now < paused_until =>
             {
                 self.network.queue.plan(paused_until, event);
@@ -206,6 +216,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
                 }
             }
             Event::GivenUp(id) => self.gives_up(id.place),
+            Event::Reviews { job } => self.reviews(job),
             Event::Joins { peer } => {
                 let identity = self.current[peer as usize];
                 self.admit(identity);

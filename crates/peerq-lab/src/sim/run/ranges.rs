@@ -7,6 +7,7 @@ use peer_quality::units::{Bytes, Span, Time};
 
 use super::Run;
 use super::guard::caught;
+use super::reviews::{Part, one_ended};
 use crate::policy::{Ask, Grant, PeerIndex, Policy};
 use crate::sim::network::{Done, How, Order};
 use crate::sim::queue::{Event, micros, seconds};
@@ -41,8 +42,16 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         self.fill(index);
     }
 
-    /// Offers a job's free slots to the policy.
+    /// Offers a job's free slots to the policy, and has what is under way looked at where nothing else is left to do.
     pub(super) fn fill(&mut self, index: u32) {
+        self.offer(index);
+        let job = &self.jobs[index];
+        if job.pending.is_empty() || job.review_at.is_none() {
+            self.review(index);
+        }
+    }
+
+    fn offer(&mut self, index: u32) {
         let job = &self.jobs[index];
         if job.closed || job.begun_at.is_none() {
             self.waiting.remove(&index);
@@ -79,7 +88,9 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             let granted = ranges.min(room);
             room -= granted;
             for _ in 0..granted {
-                self.send(index, peer);
+                if let Some(range) = self.jobs[index].pending.pop_front() {
+                    self.send(index, range, peer);
+                }
             }
         }
         let job = &mut self.jobs[index];
@@ -95,9 +106,8 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         }
     }
 
-    pub(super) fn send(&mut self, index: u32, peer: PeerIndex) {
+    pub(super) fn send(&mut self, index: u32, range: u32, peer: PeerIndex) {
         let job = &mut self.jobs[index];
-        let Some(range) = job.pending.pop_front() else { return };
         let bytes = self.work.bytes(range);
         let identity = &mut self.identities[peer.0 as usize];
         identity.result.requests += 1;
@@ -150,16 +160,19 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         let peer = PeerIndex(transfer.identity);
         let result = &mut self.identities[peer.0 as usize].result;
         result.hostile_bytes += if harms { bytes } else { 0 };
-        if end == End::Completed {
+        let part = one_ended(&mut job.doubled, transfer.range, end == End::Completed);
+        if end == End::Completed && part == Part::Alone {
             result.bytes += bytes;
             job.delivered.0 += 1;
             job.delivered.1 += bytes;
             job.progress = (now, 0);
         } else {
             result.wasted_bytes += bytes;
-            result.failures += 1;
-            job.pending.push_front(transfer.range);
+            result.failures += u32::from(end != End::Completed);
             job.progress.1 += 1;
+            if part == Part::Alone {
+                job.pending.push_front(transfer.range);
+            }
         }
         let delivery = Delivery {
             bytes: Bytes::new(bytes),

@@ -127,7 +127,8 @@ impl<P: Rehearses> Run<'_, P> {
                 return Some(cost_s);
             }
             match self.next()? {
-                Event::Begins { job } | Event::AskAgain { job } if self.jobs.get(job).is_none() => {}
+                Event::Begins { job } | Event::AskAgain { job } | Event::Reviews { job }
+                    if self.jobs.get(job).is_none() => {}
                 event => self.handle(event),
             }
         }
