@@ -29,19 +29,19 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     ) -> Option<Span> {
         into.clear();
         let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
-        let (late, next_s) = hedge::late(pieces, &expected, now);
+        let (slow, next_s) = hedge::slow(pieces, &expected, recourse, now);
         let is_ours = self.common.is_ours() || self.downlink.limit().is_some();
-        if !late.is_empty() && !is_ours && !hedge::is_common(pieces, &expected, &late) {
+        if !slow.is_empty() && !is_ours && !hedge::is_common(pieces, &expected, &slow) {
             let mut quotes = core::mem::take(&mut self.quotes);
             self.quote_all(work, candidates, now, &mut quotes);
-            let rest_s = hedge::rest_s(pieces, &expected, &late, work);
-            hedge::moves(pieces, &late, &quotes, rest_s, into);
+            let rest_s = hedge::rest_s(pieces, &expected, &slow, work);
+            hedge::moves(pieces, &slow, &quotes, rest_s, into);
             self.quotes = quotes;
             if recourse == Recourse::Duplicate {
-                into.retain(|one| self.duplicates.spend(pieces[one.piece].size));
+                into.retain(|one| self.duplicates.spend(pieces[one.piece].size, one.is_late));
             }
         }
-        hedge::look_again(pieces, &late, into, next_s, now)
+        hedge::look_again(pieces, &slow, into, next_s, now)
     }
 
     fn expected(&mut self, piece: &Piece, scope: u64, now: Time) -> Expected {

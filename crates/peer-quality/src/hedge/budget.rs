@@ -5,7 +5,7 @@ use crate::units::Bytes;
 /// Share of delivered bytes that may be asked for twice. Higher feeds a storm when everybody slows down (A11), lower leaves deadlines to luck.
 const SHARE: f64 = 0.05;
 /// Pieces that a long good time saves up. More is a burst when a good time ends, fewer is less than what hostile peers can hold up at once. Unmeasured heuristic.
-const SAVED_PIECES: f64 = 16.0;
+const SAVED_PIECES: f64 = 32.0;
 
 /// See the module documentation. A new one has saved up all it can: the first work meets strangers only.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,8 +20,8 @@ impl Budget {
         self.saved += SHARE * bytes.as_f64();
     }
 
-    /// Whether a piece of `size` may be asked for twice; it is paid for then.
-    pub fn spend(&mut self, size: Bytes) -> bool {
+    /// Whether a piece of `size` may be asked for twice; it is paid for then. Where there is no need, half is kept for a time of need.
+    pub fn spend(&mut self, size: Bytes, in_need: bool) -> bool {
         let size = size.as_f64().max(1.0);
         let most = SAVED_PIECES * size;
         if !self.has_begun {
@@ -29,7 +29,8 @@ impl Budget {
             self.saved = most;
         }
         self.saved = self.saved.min(most);
-        let affords = self.saved >= size;
+        let kept = if in_need { 0.0 } else { most / 2.0 };
+        let affords = self.saved >= size + kept;
         if affords {
             self.saved -= size;
         }
@@ -45,20 +46,27 @@ mod tests {
     fn a_twentieth_of_what_arrives_may_be_asked_for_twice() {
         let piece = Bytes::new(1000);
         let mut budget = Budget::default();
-        assert_eq!((0..100).filter(|_| budget.spend(piece)).count(), 16, "strangers come first");
+        assert_eq!((0..100).filter(|_| budget.spend(piece, true)).count(), 16, "strangers come first");
         let twice = (0..10_000).filter(|_| {
             budget.earn(piece);
-            budget.spend(piece)
+            budget.spend(piece, true)
         });
         assert_eq!(twice.count(), 500);
     }
 
     #[test]
+    fn half_is_kept_for_need() {
+        let mut budget = Budget::default();
+        let mut spent = |in_need| (0..100).filter(|_| budget.spend(Bytes::new(1000), in_need)).count();
+        assert_eq!((spent(false), spent(true)), (8, 8));
+    }
+
+    #[test]
     fn a_long_good_time_saves_up_a_few_pieces_only() {
         let mut budget = Budget { has_begun: true, ..Budget::default() };
-        assert!(!budget.spend(Bytes::ZERO));
+        assert!(!budget.spend(Bytes::ZERO, true));
         (0..100).for_each(|_| budget.earn(Bytes::new(u64::MAX)));
-        assert_eq!((0..100).filter(|_| budget.spend(Bytes::new(1000))).count(), 16);
-        assert!(!budget.spend(Bytes::new(u64::MAX)), "and no huge one");
+        assert_eq!((0..100).filter(|_| budget.spend(Bytes::new(1000), true)).count(), 16);
+        assert!(!budget.spend(Bytes::new(u64::MAX), true), "and no huge one");
     }
 }

@@ -20,6 +20,8 @@ pub use budget::Budget;
 /// The other peer must need less than this part of what the late one still needs. Higher throws away what was nearly there, lower waits for what will not come.
 /// Unmeasured heuristic.
 const MARGIN: f32 = 1.5;
+/// The same for a piece that is on time: strangers and far peers get pieces while there are many, and keep the last ones waiting. Unmeasured heuristic.
+const MARGIN_ON_TIME: f32 = 3.0;
 /// Share of those under way that are late together, among at least [`TOGETHER_MIN`], beyond which the cause is not theirs (AUD-7 has the same).
 const TOGETHER: f64 = 0.6;
 /// See [`TOGETHER`].
@@ -78,6 +80,8 @@ pub struct Move {
     pub remaining_s: f32,
     /// Seconds that the other needs, at p95.
     pub instead_s: f32,
+    /// Whether it is past its time; else it is with a stranger who is expected to take longer.
+    pub is_late: bool,
 }
 
 /// What is expected of a piece where it is.
@@ -93,11 +97,13 @@ pub(crate) struct Expected {
     pub(crate) pace: f32,
 }
 
-/// A piece that is past its time.
+/// A piece that may move.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Late {
+pub(crate) struct Slow {
     piece: usize,
     remaining_s: f32,
+    /// Whether it is past its time.
+    is_late: bool,
 }
 
 impl Piece {
@@ -122,24 +128,32 @@ impl Piece {
     }
 }
 
-/// The pieces that are late, the one that needs longest first; and seconds until the next of the others would be.
-pub(crate) fn late(pieces: &[Piece], expected: &[Expected], now: Time) -> (Vec<Late>, Option<f32>) {
-    let mut late = Vec::new();
+/// The pieces that may move, the one that needs longest first, and seconds until the next of the others would be late. A peer that is on time is not given up, however
+/// slow; to ask another besides a stranger does it no harm.
+pub(crate) fn slow(pieces: &[Piece], expected: &[Expected], recourse: Recourse, now: Time) -> (Vec<Slow>, Option<f32>) {
+    let mut slow = Vec::new();
     let mut next_s: Option<f32> = None;
     for (at, (piece, expected)) in pieces.iter().zip(expected).enumerate() {
         let left_s = expected.due_s + RTO_S - piece.elapsed_s(now);
-        if left_s > 0.0 {
+        let is_late = left_s <= 0.0;
+        if !is_late {
             next_s = Some(next_s.map_or(left_s, |next| next.min(left_s)));
-        } else if piece.holders < HOLDERS_MAX {
-            late.push(Late { piece: at, remaining_s: piece.remaining_s(expected, now) });
+        }
+        let may_move = is_late || (recourse == Recourse::Duplicate && !expected.is_measured);
+        if piece.holders < HOLDERS_MAX && may_move {
+            let remaining_s = match is_late {
+                true => piece.remaining_s(expected, now),
+                false => expected.usual_s - piece.elapsed_s(now),
+            };
+            slow.push(Slow { piece: at, remaining_s, is_late });
         }
     }
-    late.sort_by(|a, b| b.remaining_s.total_cmp(&a.remaining_s).then(a.piece.cmp(&b.piece)));
-    (late, next_s)
+    slow.sort_by(|a, b| b.remaining_s.total_cmp(&a.remaining_s).then(a.piece.cmp(&b.piece)));
+    (slow, next_s)
 }
 
 /// Whether most of those under way are late together: then it is not their doing. Strangers say nothing: how fast they are is not known.
-pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], late: &[Late]) -> bool {
+pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], slow: &[Slow]) -> bool {
     let count = |slots: &mut dyn Iterator<Item = Slot>| {
         let mut slots: Vec<Slot> = slots.collect();
         slots.sort_unstable();
@@ -148,17 +162,18 @@ pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], late: &[Late]) 
     };
     let known = |at: &usize| expected[*at].is_measured;
     let all = count(&mut (0..pieces.len()).filter(known).map(|at| pieces[at].slot));
-    let late = count(&mut late.iter().map(|late| late.piece).filter(known).map(|at| pieces[at].slot));
+    let late = slow.iter().filter(|one| one.is_late);
+    let late = count(&mut late.map(|late| late.piece).filter(known).map(|at| pieces[at].slot));
     all >= TOGETHER_MIN && late as f64 >= TOGETHER * all as f64
 }
 
 /// Seconds that what nobody was asked for yet takes those that are not late.
-pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], late: &[Late], work: &Work) -> f32 {
+pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], slow: &[Slow], work: &Work) -> f32 {
     let ranges = work.ranges.unwrap_or(0);
     if ranges == 0 {
         return 0.0;
     }
-    let is_late = |slot: Slot| late.iter().any(|late| pieces[late.piece].slot == slot);
+    let is_late = |slot: Slot| slow.iter().any(|one| one.is_late && pieces[one.piece].slot == slot);
     let mut seen: Vec<Slot> = Vec::new();
     let mut pace = 0.0;
     for (piece, expected) in pieces.iter().zip(expected) {
@@ -170,21 +185,27 @@ pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], late: &[Late], wor
     if pace > 0.0 { work.range.get() as f32 * ranges as f32 / pace } else { 0.0 }
 }
 
-/// Which of the late pieces move, and to whom. `rest_s` seconds go by before the work could end without them.
-pub(crate) fn moves(pieces: &[Piece], late: &[Late], quotes: &[Quote], rest_s: f32, into: &mut Vec<Move>) {
-    let is_late = |slot: Slot| late.iter().any(|late| pieces[late.piece].slot == slot);
+/// Which of the pieces move, and to whom. `rest_s` seconds go by before the work could end without them.
+pub(crate) fn moves(pieces: &[Piece], slow: &[Slow], quotes: &[Quote], rest_s: f32, into: &mut Vec<Move>) {
+    let is_late = |slot: Slot| slow.iter().any(|one| one.is_late && pieces[one.piece].slot == slot);
     let fit = |quote: &&Quote| is_admissible(quote) && quote.is_proven() && quote.room > 0 && !is_late(quote.slot);
     let mut others: Vec<(f32, u32, &Quote)> =
         quotes.iter().filter(fit).map(|quote| (quote.tail_s, quote.room, quote)).collect();
-    for one in late.iter().filter(|one| one.remaining_s > rest_s) {
+    for one in slow.iter().filter(|one| one.remaining_s > rest_s) {
         let size = pieces[one.piece].size;
         let best = others.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.key().cmp(&b.2.key())));
         let Some((tail_s, room, quote)) = best else { return };
-        if *tail_s * MARGIN >= one.remaining_s {
-            // The rest need less and would wait longer.
-            return;
+        let margin = if one.is_late { MARGIN } else { MARGIN_ON_TIME };
+        if quote.slot == pieces[one.piece].slot || *tail_s * margin >= one.remaining_s {
+            continue;
         }
-        into.push(Move { piece: one.piece, to: quote.slot, remaining_s: one.remaining_s, instead_s: *tail_s });
+        into.push(Move {
+            piece: one.piece,
+            to: quote.slot,
+            remaining_s: one.remaining_s,
+            instead_s: *tail_s,
+            is_late: one.is_late,
+        });
         *tail_s += size.get() as f32 / quote.pace.max(1.0);
         *room -= 1;
         others.retain(|(_, room, _)| *room > 0);
@@ -194,12 +215,12 @@ pub(crate) fn moves(pieces: &[Piece], late: &[Late], quotes: &[Quote], rest_s: f
 /// When to look again: when the next piece would be late, or a late one has grown later by a good part.
 pub(crate) fn look_again(
     pieces: &[Piece],
-    late: &[Late],
+    slow: &[Slow],
     moved: &[Move],
     next_s: Option<f32>,
     now: Time,
 ) -> Option<Span> {
-    let waits = late.iter().filter(|late| !moved.iter().any(|moved| moved.piece == late.piece));
+    let waits = slow.iter().filter(|one| one.is_late && !moved.iter().any(|moved| moved.piece == one.piece));
     let again_s = waits.map(|late| pieces[late.piece].elapsed_s(now) * AGAIN).chain(next_s).reduce(f32::min)?;
     // A cast from a float saturates.
     Some(Span::from_micros((f64::from(again_s) * 1e6) as u64).max(AGAIN_MIN))
@@ -230,9 +251,9 @@ mod tests {
     const EXPECTED: Expected = Expected { due_s: 1.0, usual_s: 0.5, is_measured: true, pace: 1e6 };
 
     fn moved(pieces: &[Piece], quotes: &[Quote], rest_s: f32) -> Vec<(usize, Slot)> {
-        let (late, _) = late(pieces, &alloc::vec![EXPECTED; pieces.len()], NOW);
+        let (slow, _) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], Recourse::GiveUp, NOW);
         let mut into = Vec::new();
-        moves(pieces, &late, quotes, rest_s, &mut into);
+        moves(pieces, &slow, quotes, rest_s, &mut into);
         into.iter().map(|one| (one.piece, one.to)).collect()
     }
 
@@ -288,21 +309,21 @@ mod tests {
         let common = |late_ones: usize, of: usize| {
             let pieces: Vec<Piece> =
                 (0..of).map(|at| piece(slots[at], if at < late_ones { 9 } else { 0 }, None)).collect();
-            let (late, _) = late(&pieces, &alloc::vec![EXPECTED; of], NOW);
-            is_common(&pieces, &alloc::vec![EXPECTED; of], &late)
+            let (slow, _) = slow(&pieces, &alloc::vec![EXPECTED; of], Recourse::GiveUp, NOW);
+            is_common(&pieces, &alloc::vec![EXPECTED; of], &slow)
         };
         assert!(common(3, 5) && !common(2, 5) && !common(4, 4));
         let one_peer: Vec<Piece> = (0..9).map(|_| piece(slots[0], 9, None)).collect();
-        let (late, _) = late(&one_peer, &[EXPECTED; 9], NOW);
-        assert!(!is_common(&one_peer, &[EXPECTED; 9], &late), "one peer, however many pieces");
+        let (slow, _) = slow(&one_peer, &[EXPECTED; 9], Recourse::GiveUp, NOW);
+        assert!(!is_common(&one_peer, &[EXPECTED; 9], &slow), "one peer, however many pieces");
     }
 
     #[test]
     fn the_next_look_is_when_something_may_have_changed() {
         let [a] = slots(1)[..] else { unreachable!() };
         let look = |pieces: &[Piece]| {
-            let (late, next_s) = late(pieces, &alloc::vec![EXPECTED; pieces.len()], NOW);
-            look_again(pieces, &late, &[], next_s, NOW)
+            let (slow, next_s) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], Recourse::GiveUp, NOW);
+            look_again(pieces, &slow, &[], next_s, NOW)
         };
         assert_eq!(look(&[]), None);
         assert_eq!(look(&[piece(a, 0, None)]), Some(Span::from_millis(1_200)), "when it would be late");
