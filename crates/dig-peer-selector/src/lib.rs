@@ -49,6 +49,7 @@ pub mod pool_event;
 pub mod quality;
 pub mod registry;
 mod request;
+mod review;
 mod slots;
 mod state;
 #[doc(hidden)]
@@ -62,6 +63,7 @@ pub use observe::{PeerSnapshot, SelectorSnapshot, peer_id_hex};
 pub use pool_event::{PoolEvent, PoolRemovalReason};
 pub use quality::{Estimate, PeerQuality};
 pub use registry::PeerEntry;
+pub use review::{RangeMove, RangeProgress, RangeReview, RangeUnderWay};
 pub use types::{
     Candidate, ContentRequest, FailureReason, OutcomeKind, OutcomeResult, Provenance, RangePlanDelta, SelectedPeer,
     Selection, TransferOutcome,
@@ -70,5 +72,7 @@ pub use types::{
 pub use dig_dht::{AddressKind, CandidateAddr, ContentId, MAX_DIAL_CANDIDATES, ProviderRecord};
 pub use dig_nat::{PeerId, TraversalKind};
 pub use dig_peer::PeerTarget;
+/// What a host can do about a range that comes too late, for [`PeerSelector::review`].
+pub use peer_quality::hedge::Recourse;
 /// The terms of a decision, as [`PeerSelector::explain`] gives them.
 pub use peer_quality::rank::{Explained, Explanation, Reason};

@@ -163,6 +163,16 @@ impl State {
         self.contents.value_mut(content).given = std::mem::replace(&mut self.named, given);
     }
 
+    /// The holders of a content that are still registered, each once, without naming them.
+    pub(crate) fn holders(&self, content: Slot) -> Vec<Slot> {
+        let is_current = |holder: &Member| member_of(&self.records, holder.slot) == Some(*holder);
+        let holders = self.contents.value(content).holders();
+        let mut slots: Vec<Slot> = holders.filter(is_current).map(|holder| holder.slot).collect();
+        slots.sort_unstable();
+        slots.dedup();
+        slots
+    }
+
     /// Fills `slots` with the holders of a content that are still registered.
     pub(crate) fn name_holders(&mut self, content: Slot, now: Time) {
         self.engine.begin_request();

@@ -35,7 +35,7 @@ pub(crate) mod names {
 }
 
 /// Writes a [`Selector`](crate::policy::driver::Selector) over the `PeerSelector` of `$krate`: two crates have the same public names, and so do the hooks that
-/// the calling file defines for what differs: `make`, `set_clock`, `CONFIRMS_DISPATCHES`, `REBALANCES` and `is_demoted`.
+/// the calling file defines for what differs: `make`, `set_clock`, `CONFIRMS_DISPATCHES`, `REBALANCES`, `REVIEWS`, `reviewed` and `is_demoted`.
 macro_rules! bind_selector {
     ($krate:ident) => {
         /// The crate's selector in the lab's terms.
@@ -113,7 +113,12 @@ macro_rules! bind_selector {
 
         impl Selector for Bound {
             const REBALANCES: bool = REBALANCES;
-            const REVIEWS: bool = false;
+            const REVIEWS: bool = REVIEWS;
+
+            fn review(&mut self, review: &Review<'_>) -> Reviewed {
+                self.name_candidates(review.candidates);
+                reviewed(self, review)
+            }
 
             fn set_clock(&mut self, now: Time) {
                 if self.calling.get() {

@@ -2,13 +2,18 @@
 //!
 //! The manual clock of the specification counts seconds, in which a whole download stands still; the virtual one counts microseconds, like the engine beneath.
 
-use dig_peer_selector::{ClockSource, ContentRequest, PeerSelector, PeerSnapshot, Reason, SelectorConfig};
+use std::time::Duration;
+
+use dig_peer_selector::{
+    ClockSource, ContentRequest, PeerSelector, PeerSnapshot, RangeProgress, RangeUnderWay, Reason, Recourse,
+    SelectorConfig,
+};
 use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::units::{Bytes, Span, Time};
 
 use super::binding::{bind_selector, names};
 use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector};
-use super::{Candidate, PeerIndex, Policy};
+use super::{Candidate, Held, PeerIndex, Policy, Review, Reviewed};
 
 bind_selector!(dig_peer_selector);
 
@@ -16,6 +21,9 @@ bind_selector!(dig_peer_selector);
 const CONFIRMS_DISPATCHES: bool = true;
 /// It has an answer of its own for the last ranges and after failures.
 const REBALANCES: bool = true;
+
+/// It looks at what is under way.
+const REVIEWS: bool = true;
 
 /// The policy, with the draws of `seed`.
 pub fn peerq(seed: u64) -> impl Policy {
@@ -30,6 +38,32 @@ fn make(seed: u64) -> (PeerSelector, ClockSource) {
 
 fn set_clock(clock: &ClockSource, now: Time) {
     clock.set_micros(now.as_micros());
+}
+
+fn reviewed(bound: &Bound, review: &Review<'_>) -> Reviewed {
+    let range = |held: &Held| RangeUnderWay {
+        peer_id: names::peer_id(held.peer),
+        length: held.bytes.get(),
+        age: Duration::from_micros(review.now.since(held.sent).as_micros()),
+        progress: Some(RangeProgress {
+            bytes: held.arrived.get(),
+            first_byte: held.first_byte.map(|first| Duration::from_micros(first.as_micros())),
+        }),
+        holders: held.holders,
+    };
+    let ranges: Vec<RangeUnderWay> = review.held.iter().map(range).collect();
+    let request = ContentRequest {
+        content: names::content_id(review.content),
+        total_length: Some(review.range.get().saturating_mul(u64::from(review.ranges_left))),
+        range_count: Some(review.ranges_left as usize),
+        parallelism: review.sources as usize,
+    };
+    let recourse = if review.can_drop { Recourse::GiveUp } else { Recourse::Duplicate };
+    let answer = bound.call(|selector| selector.review(&request, recourse, &ranges));
+    Reviewed {
+        moves: answer.moves.iter().map(|one| (one.range, names::peer_index(&one.to))).collect(),
+        again: answer.again.map(|again| Span::from_micros(again.as_micros() as u64)),
+    }
 }
 
 fn is_demoted(bound: &Bound, _snapshot: &PeerSnapshot, peer: PeerIndex) -> bool {

@@ -9,7 +9,7 @@ use published::{ClockSource, PeerSelector, PeerSnapshot, SelectorConfig};
 
 use super::binding::{bind_selector, names};
 use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector};
-use super::{Candidate, PeerIndex, Policy};
+use super::{Candidate, PeerIndex, Policy, Review, Reviewed};
 
 bind_selector!(published);
 
@@ -17,6 +17,8 @@ bind_selector!(published);
 const CONFIRMS_DISPATCHES: bool = false;
 /// Its `rebalance` ranks everybody in the order of a randomly keyed hash table, so no run could be repeated; the stack's own node does not call it either.
 const REBALANCES: bool = false;
+/// It has nothing of the kind.
+const REVIEWS: bool = false;
 /// Any time will do; zero is what some code takes for "never".
 const ORIGIN_S: u64 = 1_000_000;
 
@@ -33,6 +35,10 @@ fn make(seed: u64) -> (PeerSelector, ClockSource) {
 
 fn set_clock(clock: &ClockSource, now: Time) {
     clock.set(ORIGIN_S.saturating_add(now.as_micros() / 1_000_000));
+}
+
+fn reviewed(_bound: &Bound, _review: &Review<'_>) -> Reviewed {
+    Reviewed::default()
 }
 
 /// Its floor for bad sources: a failed verification and a reliability below one half.
