@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use dig_nat::{PeerId, TraversalKind};
 use dig_peer::PeerTarget;
-use peer_quality::hedge::{Piece, Recourse};
+use peer_quality::hedge::Piece;
 use peer_quality::rank::{Explanation, Work};
 use peer_quality::units::Time;
 use peer_quality::{Fact, Seed, Slot};
@@ -20,7 +20,7 @@ use crate::outcome::{OutcomeKind, TransferOutcome};
 use crate::pool_event::{PoolEvent, PoolRemovalReason};
 use crate::registry::{PeerEntry, path_of};
 use crate::request::{Candidate, ContentRequest, Provenance, RangePlanDelta, SelectedPeer, Selection};
-use crate::review::{RangeReview, RangeUnderWay};
+use crate::review::{RangeReview, RangeUnderWay, UnderWay};
 use crate::state::{State, work};
 use crate::tap::{Call, Tap};
 
@@ -137,25 +137,28 @@ impl PeerSelector {
         gave
     }
 
-    /// Which of the `ranges` under way for a content another of its holders would bring sooner, and when to ask again (HEDGE). `range_count` and `total_length` of
+    /// Which of the ranges under way for a content another of its holders would bring sooner, and when to ask again (HEDGE). `range_count` and `total_length` of
     /// the request are those of the ranges that nobody was asked for yet, zero at the end of a transfer.
     ///
-    /// Where requests can be dropped ([`Recourse::GiveUp`]) a range to be moved is reported as one that ran out of time, with the bytes that came of it, and asked
-    /// for anew through [`rebalance`](Self::rebalance); where not ([`Recourse::Duplicate`]) the peer named is asked for it as well, and both ends are reported.
-    /// Beyond the published interface: who never asks loses nothing else. Ranges of unknown peers are passed over.
-    pub fn review(&self, req: &ContentRequest, recourse: Recourse, ranges: &[RangeUnderWay]) -> RangeReview {
+    /// Where requests can be dropped ([`Recourse::GiveUp`](crate::Recourse::GiveUp)) a range to be moved is given up, reported with the bytes that came of it as one that ran out of time (or as
+    /// cancelled, if it [was on time](crate::RangeMove::is_late)), and asked for anew through [`rebalance`](Self::rebalance). Where not ([`Recourse::Duplicate`](crate::Recourse::Duplicate)), the peer
+    /// named is asked for it as well, and both ends are reported.
+    ///
+    /// Beyond the published interface: who never asks loses nothing else. Ranges of unknown peers are passed over. What would be chosen next does not change.
+    pub fn review(&self, req: &ContentRequest, under_way: &UnderWay<'_>) -> RangeReview {
         let now = self.clock.moment();
         let mut state = self.lock();
         let Some(content) = state.contents.find(&req.content) else { return RangeReview::default() };
         let known = |(at, range): (usize, &RangeUnderWay)| {
             Some((at, range.piece(state.engine.find(range.peer_id.as_bytes())?, now)))
         };
-        let (places, pieces): (Vec<usize>, Vec<Piece>) = ranges.iter().enumerate().filter_map(known).unzip();
+        let (places, pieces): (Vec<usize>, Vec<Piece>) = under_way.ranges.iter().enumerate().filter_map(known).unzip();
         let holders = state.holders(content);
         let largest = pieces.iter().map(|piece| piece.size).max().unwrap_or_default();
-        let work = Work { range: largest, ..work(req, state.contents.value(content), req.range_count) };
+        let work = work(req, state.contents.value(content), req.range_count);
+        let work = Work { range: largest, wanted: under_way.free_slots, ..work };
         let mut moves = Vec::new();
-        let again = state.engine.review(&work, recourse, &pieces, &holders, now, &mut moves);
+        let again = state.engine.review(&work, under_way.recourse, &pieces, &holders, now, &mut moves);
         RangeReview::of(&moves, again, &places, |slot| state.engine.key(slot))
     }
 

@@ -63,7 +63,7 @@ pub use observe::{PeerSnapshot, SelectorSnapshot, peer_id_hex};
 pub use pool_event::{PoolEvent, PoolRemovalReason};
 pub use quality::{Estimate, PeerQuality};
 pub use registry::PeerEntry;
-pub use review::{RangeMove, RangeProgress, RangeReview, RangeUnderWay};
+pub use review::{RangeMove, RangeProgress, RangeReview, RangeUnderWay, UnderWay};
 pub use types::{
     Candidate, ContentRequest, FailureReason, OutcomeKind, OutcomeResult, Provenance, RangePlanDelta, SelectedPeer,
     Selection, TransferOutcome,

@@ -3,9 +3,20 @@
 use std::time::Duration;
 
 use dig_nat::PeerId;
-use peer_quality::hedge::{Move, Piece, Progress};
+use peer_quality::hedge::{Move, Piece, Progress, Recourse};
 use peer_quality::table::Slot;
 use peer_quality::units::{Bytes, Span, Time};
+
+/// What is under way for a content, and what the host can do about it.
+#[derive(Clone, Copy, Debug)]
+pub struct UnderWay<'a> {
+    /// The ranges.
+    pub ranges: &'a [RangeUnderWay],
+    /// What can be done about one that comes too late.
+    pub recourse: Recourse,
+    /// How many more ranges could be under way, where the host knows: without any a slow one holds up others.
+    pub free_slots: Option<u32>,
+}
 
 /// A range that a peer was asked for, and that has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +53,8 @@ pub struct RangeMove {
     pub remaining_s: f32,
     /// Seconds that the other needs for all of it, at p95.
     pub instead_s: f32,
+    /// Whether it is past its time: then giving it up is reported as a failure by timeout, else as a cancel.
+    pub is_late: bool,
 }
 
 /// The answer of a review.
@@ -76,6 +89,7 @@ impl RangeReview {
             to: PeerId::from_bytes(key(one.to)),
             remaining_s: one.remaining_s,
             instead_s: one.instead_s,
+            is_late: one.is_late,
         };
         RangeReview {
             moves: moves.iter().map(moved).collect(),

@@ -37,9 +37,16 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             let rest_s = hedge::rest_s(pieces, &expected, &slow, work);
             hedge::moves(pieces, &slow, &quotes, rest_s, into);
             self.quotes = quotes;
-            if recourse == Recourse::Duplicate {
-                into.retain(|one| self.duplicates.spend(pieces[one.piece].size, one.is_late));
-            }
+            // A late piece is given up for nothing: it would not have come.
+            into.retain(|one| {
+                let piece = &pieces[one.piece];
+                let cost = match recourse {
+                    Recourse::Duplicate => piece.size,
+                    Recourse::GiveUp if one.is_late => Bytes::ZERO,
+                    Recourse::GiveUp => piece.progress.map_or(piece.size, |progress| progress.bytes),
+                };
+                self.duplicates.spend(cost, piece.size, one.is_late)
+            });
         }
         hedge::look_again(pieces, &slow, into, next_s, now)
     }

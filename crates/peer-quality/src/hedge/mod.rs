@@ -80,7 +80,7 @@ pub struct Move {
     pub remaining_s: f32,
     /// Seconds that the other needs, at p95.
     pub instead_s: f32,
-    /// Whether it is past its time; else it is with a stranger who is expected to take longer.
+    /// Whether it is past its time. Where it is not, nothing speaks against its peer but that it is slow: giving it up is a cancel then.
     pub is_late: bool,
 }
 
@@ -128,8 +128,8 @@ impl Piece {
     }
 }
 
-/// The pieces that may move, the one that needs longest first, and seconds until the next of the others would be late. A peer that is on time is not given up, however
-/// slow; to ask another besides a stranger does it no harm.
+/// The pieces that may move, the one that needs longest first, and seconds until the next of the others would be late. Of those on time only slow
+/// peers that are known can be given up, and only besides strangers another is asked.
 pub(crate) fn slow(pieces: &[Piece], expected: &[Expected], recourse: Recourse, now: Time) -> (Vec<Slow>, Option<f32>) {
     let mut slow = Vec::new();
     let mut next_s: Option<f32> = None;
@@ -139,11 +139,12 @@ pub(crate) fn slow(pieces: &[Piece], expected: &[Expected], recourse: Recourse, 
         if !is_late {
             next_s = Some(next_s.map_or(left_s, |next| next.min(left_s)));
         }
-        let may_move = is_late || (recourse == Recourse::Duplicate && !expected.is_measured);
+        // What a stranger on time would have shown is lost with it; one that is known needs no second opinion.
+        let may_move = is_late || expected.is_measured == (recourse == Recourse::GiveUp);
         if piece.holders < HOLDERS_MAX && may_move {
             let remaining_s = match is_late {
                 true => piece.remaining_s(expected, now),
-                false => expected.usual_s - piece.elapsed_s(now),
+                false => expected.due_s - piece.elapsed_s(now),
             };
             slow.push(Slow { piece: at, remaining_s, is_late });
         }
@@ -167,10 +168,10 @@ pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], slow: &[Slow]) 
     all >= TOGETHER_MIN && late as f64 >= TOGETHER * all as f64
 }
 
-/// Seconds that what nobody was asked for yet takes those that are not late.
+/// Seconds that what nobody was asked for yet takes those that are not late; none where the host has no slot left, as a slow peer holds up others then.
 pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], slow: &[Slow], work: &Work) -> f32 {
     let ranges = work.ranges.unwrap_or(0);
-    if ranges == 0 {
+    if ranges == 0 || work.wanted == Some(0) {
         return 0.0;
     }
     let is_late = |slot: Slot| slow.iter().any(|one| one.is_late && pieces[one.piece].slot == slot);

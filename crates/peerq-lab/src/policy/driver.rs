@@ -211,8 +211,8 @@ impl<S: Selector> Policy for Driver<S> {
         let mut reviewed = self.selector.review(review);
         if !review.can_drop {
             reviewed.moves.truncate(review.free as usize);
-            for (_, to) in &reviewed.moves {
-                self.in_flight.granted(review.content, *to, 1);
+            for one in &reviewed.moves {
+                self.in_flight.granted(review.content, one.to, 1);
             }
         }
         reviewed

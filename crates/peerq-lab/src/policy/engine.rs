@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use peer_quality::audit::Standing;
 use peer_quality::estimate::{Basis, Path, Rating};
 use peer_quality::facts::AddressGroup;
-use peer_quality::hedge::{Piece, Progress, Recourse};
+use peer_quality::hedge::{self, Piece, Progress, Recourse};
 use peer_quality::measure::wire::{Connection, Reply, Stamp};
 use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::rank::{Advice, Work};
@@ -17,7 +17,7 @@ use peer_quality::{Admission, Engine, Fact, Seed, Slot};
 
 use super::driver::{Choice, Driver, Learned, Question, Selector};
 use super::wires::Wires;
-use super::{Candidate, Held, PeerIndex, Policy, Review, Reviewed, Sight, Signal};
+use super::{Candidate, Held, Move, PeerIndex, Policy, Review, Reviewed, Sight, Signal};
 
 /// Peers remembered: as many as the selector does by default.
 const CAPACITY: usize = 4096;
@@ -150,7 +150,8 @@ impl Selector for Bare {
         let recourse = if review.can_drop { Recourse::GiveUp } else { Recourse::Duplicate };
         let mut moves = Vec::new();
         let again = self.engine.review(&work, recourse, &pieces, &slots, review.now, &mut moves);
-        Reviewed { moves: moves.iter().map(|one| (one.piece, self.engine.key(one.to))).collect(), again }
+        let moved = |one: &hedge::Move| Move { range: one.piece, to: self.engine.key(one.to), is_late: one.is_late };
+        Reviewed { moves: moves.iter().map(moved).collect(), again }
     }
 
     fn dispatched(&mut self, peer: PeerIndex, now: Time) {

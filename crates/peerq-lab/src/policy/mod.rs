@@ -128,11 +128,22 @@ pub struct Review<'a> {
     pub candidates: &'a [Candidate],
 }
 
+/// A range that should move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Which of those shown.
+    pub range: usize,
+    /// To whom.
+    pub to: PeerIndex,
+    /// Whether it is past its time: dropping it is its peer's fault then.
+    pub is_late: bool,
+}
+
 /// What a policy makes of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reviewed {
-    /// Ranges, as indices, that should move, and to whom: dropped where that can be done, else asked for a second time.
-    pub moves: Vec<(usize, PeerIndex)>,
+    /// What should move: dropped where that can be done, else asked for a second time.
+    pub moves: Vec<Move>,
     /// When to look again.
     pub again: Option<Span>,
 }

@@ -5,15 +5,15 @@
 use std::time::Duration;
 
 use dig_peer_selector::{
-    ClockSource, ContentRequest, PeerSelector, PeerSnapshot, RangeProgress, RangeUnderWay, Reason, Recourse,
-    SelectorConfig,
+    ClockSource, ContentRequest, PeerSelector, PeerSnapshot, RangeMove, RangeProgress, RangeUnderWay, Reason, Recourse,
+    SelectorConfig, UnderWay,
 };
 use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::units::{Bytes, Span, Time};
 
 use super::binding::{bind_selector, names};
 use super::driver::{Choice, Driver, Learned, MAX_NEED, Question, Selector};
-use super::{Candidate, Held, PeerIndex, Policy, Review, Reviewed};
+use super::{Candidate, Held, Move, PeerIndex, Policy, Review, Reviewed};
 
 bind_selector!(dig_peer_selector);
 
@@ -59,9 +59,11 @@ fn reviewed(bound: &Bound, review: &Review<'_>) -> Reviewed {
         parallelism: review.sources as usize,
     };
     let recourse = if review.can_drop { Recourse::GiveUp } else { Recourse::Duplicate };
-    let answer = bound.call(|selector| selector.review(&request, recourse, &ranges));
+    let under_way = UnderWay { ranges: &ranges, recourse, free_slots: Some(review.free) };
+    let answer = bound.call(|selector| selector.review(&request, &under_way));
+    let moved = |one: &RangeMove| Move { range: one.range, to: names::peer_index(&one.to), is_late: one.is_late };
     Reviewed {
-        moves: answer.moves.iter().map(|one| (one.range, names::peer_index(&one.to))).collect(),
+        moves: answer.moves.iter().map(moved).collect(),
         again: answer.again.map(|again| Span::from_micros(again.as_micros() as u64)),
     }
 }

@@ -10,7 +10,7 @@ use peer_quality::units::{Bytes, Span, Time};
 
 use super::Run;
 use super::guard::caught;
-use crate::policy::{Held, PeerIndex, Policy, Review};
+use crate::policy::{Held, Move, PeerIndex, Policy, Review};
 use crate::sim::queue::{Event, Micros};
 
 /// The shortest time between two reviews of a job.
@@ -83,11 +83,11 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         self.panics += u32::from(answer.is_none());
         let answer = answer.unwrap_or_default();
         self.reviewing = true;
-        for (at, to) in answer.moves {
-            let Some(&place) = places.get(at) else { continue };
+        for Move { range, to, is_late } in answer.moves {
+            let Some(&place) = places.get(range) else { continue };
             if can_drop {
                 if self.jobs[index].in_flight.contains(&place) {
-                    self.end(place, End::Failed(Fault::Timeout));
+                    self.end(place, if is_late { End::Failed(Fault::Timeout) } else { End::Cancelled });
                 }
             } else {
                 self.ask_as_well(index, place, to);
