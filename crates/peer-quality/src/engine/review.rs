@@ -29,7 +29,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     ) -> Option<Span> {
         into.clear();
         let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
-        let (slow, next_s) = hedge::slow(pieces, &expected, recourse, now);
+        let (slow, next_s) = hedge::slow(pieces, &expected, work, recourse, now);
         let is_ours = self.common.is_ours() || self.downlink.limit().is_some();
         if !slow.is_empty() && !is_ours && !hedge::is_common(pieces, &expected, &slow) {
             let mut quotes = core::mem::take(&mut self.quotes);

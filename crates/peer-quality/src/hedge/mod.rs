@@ -130,7 +130,14 @@ impl Piece {
 
 /// The pieces that may move, the one that needs longest first, and seconds until the next of the others would be late. Of those on time only slow
 /// peers that are known can be given up, and only besides strangers another is asked.
-pub(crate) fn slow(pieces: &[Piece], expected: &[Expected], recourse: Recourse, now: Time) -> (Vec<Slow>, Option<f32>) {
+pub(crate) fn slow(
+    pieces: &[Piece],
+    expected: &[Expected],
+    work: &Work,
+    recourse: Recourse,
+    now: Time,
+) -> (Vec<Slow>, Option<f32>) {
+    let is_ending = work.ranges.is_none_or(|ranges| ranges == 0);
     let mut slow = Vec::new();
     let mut next_s: Option<f32> = None;
     for (at, (piece, expected)) in pieces.iter().zip(expected).enumerate() {
@@ -140,7 +147,11 @@ pub(crate) fn slow(pieces: &[Piece], expected: &[Expected], recourse: Recourse, 
             next_s = Some(next_s.map_or(left_s, |next| next.min(left_s)));
         }
         // What a stranger on time would have shown is lost with it; one that is known needs no second opinion.
-        let may_move = is_late || expected.is_measured == (recourse == Recourse::GiveUp);
+        let may_move = match recourse {
+            Recourse::GiveUp => is_late || (is_ending && expected.is_measured),
+            // While there is other work a second request for the same is the dearer one.
+            Recourse::Duplicate => is_ending && (is_late || !expected.is_measured),
+        };
         if piece.holders < HOLDERS_MAX && may_move {
             let remaining_s = match is_late {
                 true => piece.remaining_s(expected, now),
@@ -249,10 +260,19 @@ mod tests {
         Piece { slot, size: Bytes::new(1_000_000), sent: Time::from_secs(100 - elapsed_s), progress, holders: 1 }
     }
 
+    const WORK: Work = Work {
+        range: Bytes::new(1_000_000),
+        ranges: Some(0),
+        sources: 4,
+        scope: 0,
+        decision: 0,
+        in_flight: 1,
+        wanted: None,
+    };
     const EXPECTED: Expected = Expected { due_s: 1.0, usual_s: 0.5, is_measured: true, pace: 1e6 };
 
     fn moved(pieces: &[Piece], quotes: &[Quote], rest_s: f32) -> Vec<(usize, Slot)> {
-        let (slow, _) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], Recourse::GiveUp, NOW);
+        let (slow, _) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], &WORK, Recourse::GiveUp, NOW);
         let mut into = Vec::new();
         moves(pieces, &slow, quotes, rest_s, &mut into);
         into.iter().map(|one| (one.piece, one.to)).collect()
@@ -310,12 +330,12 @@ mod tests {
         let common = |late_ones: usize, of: usize| {
             let pieces: Vec<Piece> =
                 (0..of).map(|at| piece(slots[at], if at < late_ones { 9 } else { 0 }, None)).collect();
-            let (slow, _) = slow(&pieces, &alloc::vec![EXPECTED; of], Recourse::GiveUp, NOW);
+            let (slow, _) = slow(&pieces, &alloc::vec![EXPECTED; of], &WORK, Recourse::GiveUp, NOW);
             is_common(&pieces, &alloc::vec![EXPECTED; of], &slow)
         };
         assert!(common(3, 5) && !common(2, 5) && !common(4, 4));
         let one_peer: Vec<Piece> = (0..9).map(|_| piece(slots[0], 9, None)).collect();
-        let (slow, _) = slow(&one_peer, &[EXPECTED; 9], Recourse::GiveUp, NOW);
+        let (slow, _) = slow(&one_peer, &[EXPECTED; 9], &WORK, Recourse::GiveUp, NOW);
         assert!(!is_common(&one_peer, &[EXPECTED; 9], &slow), "one peer, however many pieces");
     }
 
@@ -323,7 +343,7 @@ mod tests {
     fn the_next_look_is_when_something_may_have_changed() {
         let [a] = slots(1)[..] else { unreachable!() };
         let look = |pieces: &[Piece]| {
-            let (slow, next_s) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], Recourse::GiveUp, NOW);
+            let (slow, next_s) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], &WORK, Recourse::GiveUp, NOW);
             look_again(pieces, &slow, &[], next_s, NOW)
         };
         assert_eq!(look(&[]), None);

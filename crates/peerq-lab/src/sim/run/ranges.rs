@@ -46,9 +46,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
     pub(super) fn fill(&mut self, index: u32) {
         self.offer(index);
         let job = &self.jobs[index];
-        if job.pending.is_empty() || job.review_at.is_none() {
-            self.review(index);
-        }
+        self.review(index);
     }
 
     fn offer(&mut self, index: u32) {
