@@ -3,10 +3,10 @@
 mod common;
 
 use common::{InTurn, Ledger, behaving, downloads, group, watched, world};
-use peer_quality::measure::{Delivery, End};
-use peer_quality::units::{Bytes, Time};
+use peer_quality::measure::{Delivery, End, Fault};
+use peer_quality::units::{Bytes, Span, Time};
 use peerq_lab::model::{Behaviour, Loss, PeerGroup, Range, Workload, World};
-use peerq_lab::policy::{Ask, Grant, Opinion, PeerIndex, Policy};
+use peerq_lab::policy::{Ask, Grant, Held, Move, Opinion, PeerIndex, Policy, Review, Reviewed};
 use peerq_lab::sim::{Fact, Observer, draw, run};
 
 const MIB: u64 = 1 << 20;
@@ -65,6 +65,61 @@ fn bytes_delivered_are_bytes_requested_and_nothing_stays_in_flight() {
         assert_eq!(result.peers.iter().map(|peer| peer.requests as usize).sum::<usize>(), ends);
         let failures = ends - ledger.count(End::Completed);
         assert_eq!(result.peers.iter().map(|peer| peer.failures as usize).sum::<usize>(), failures);
+    }
+}
+
+/// In turn, and moves whatever takes longer than half a second, with moves among them that nobody can make.
+#[derive(Default)]
+struct Restless(InTurn);
+
+impl Policy for Restless {
+    fn name(&self) -> &'static str {
+        "restless"
+    }
+    fn choose(&mut self, ask: &Ask<'_>) -> Vec<Grant> {
+        self.0.choose(ask)
+    }
+    fn sent(&mut self, _: PeerIndex, _: Bytes, _: Time) {}
+    fn ended(&mut self, _: PeerIndex, _: u64, _: Bytes, _: &Delivery, _: Time) {}
+    fn reviews(&self) -> bool {
+        true
+    }
+    fn review(&mut self, review: &Review<'_>) -> Reviewed {
+        let late = |(range, held): (usize, &Held)| {
+            assert!(held.arrived <= held.bytes && held.sent <= review.now, "{held:?}");
+            let to = review.candidates[range % review.candidates.len()].peer;
+            let is_late = review.now.since(held.sent) > Span::from_millis(500) && held.holders < 2;
+            is_late.then_some(Move { range, to, is_late: range % 2 == 0 })
+        };
+        let nonsense = [(usize::MAX, PeerIndex(0)), (0, PeerIndex(u32::MAX))];
+        let nonsense = nonsense.map(|(range, to)| Move { range, to, is_late: true });
+        let moves = review.held.iter().enumerate().filter_map(late).chain(if review.can_drop {
+            [nonsense[0]; 2]
+        } else {
+            nonsense
+        });
+        Reviewed { moves: moves.collect(), again: Some(Span::from_millis(100)) }
+    }
+}
+
+#[test]
+fn moving_ranges_loses_none_and_counts_none_twice() {
+    let peers = motley();
+    for (workload, bytes) in workloads().iter().zip([200 * MIB, 30_000_000, 96_000_008]) {
+        let mut ledger = Ledger::default();
+        let result = run(&peers, workload, &mut Restless::default(), 9, &mut ledger).unwrap();
+        assert_eq!(result.panics, 0);
+        assert_eq!(result.requests.iter().map(|request| request.bytes).sum::<u64>(), bytes);
+        assert_eq!(result.peers.iter().map(|peer| peer.bytes).sum::<u64>(), bytes);
+        assert_eq!(ledger.in_flight(), 0);
+        let completed = ledger.ends().filter(|(.., delivery)| delivery.end == End::Completed);
+        let arrived: u64 = completed.map(|(.., delivery)| delivery.bytes.get()).sum();
+        if let Workload::Closures { .. } = workload {
+            assert!(arrived > bytes, "some came twice");
+        } else {
+            assert_eq!(arrived, bytes);
+        }
+        assert!(ledger.count(End::Cancelled) + ledger.count(End::Failed(Fault::Timeout)) > 0);
     }
 }
 

@@ -42,10 +42,9 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         self.fill(index);
     }
 
-    /// Offers a job's free slots to the policy, and has what is under way looked at where nothing else is left to do.
+    /// Offers a job's free slots to the policy, and has what is under way looked at.
     pub(super) fn fill(&mut self, index: u32) {
         self.offer(index);
-        let job = &self.jobs[index];
         self.review(index);
     }
 
@@ -193,6 +192,8 @@ impl<P: Policy + ?Sized> Run<'_, P> {
     pub(super) fn goes_on(&mut self, index: u32) {
         let job = &mut self.jobs[index];
         if job.closed {
+            // What somebody else brought sooner: its peer has room again.
+            self.offer_waiting(index);
             return;
         }
         if job.delivered.0 == self.work.ranges {
