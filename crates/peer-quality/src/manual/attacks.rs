@@ -15,12 +15,12 @@
 //! | no echoes | bytes come, and the gate has nothing to go by | [said once](crate::Fact::EchoSilence), it loses to its equals until they come again |
 //! | late echoes | a long round trip that excuses slowness | a long round trip makes the peer dearer at once; [ramps](crate::estimate::ramp) use the kernel's where it is known, and take at most half of a wait out of the record |
 //! | an impossible rate | more bytes per round trip than any window | it is [doubted](crate::estimate::trust::sanity): a quarter of its coverage counts, and its error bar doubles |
-//! | accepting and dribbling | a slot held for long | an overdue request raises the price of the next; a timeout with few bytes shows how slow it is at least |
+//! | accepting and dribbling | a slot held for long | an overdue request raises the price of the next; a timeout with few bytes shows how slow it is at least, and where it is 12 times as slow as known it is believed at once; meanwhile the piece [moves](crate::hedge) |
 //! | failing fast | short waits | failures are not waits; two in a row start a [pause](crate::audit::cooling) that doubles up to a minute |
 //! | corrupting now and then | bytes that contradict their name | strikes that are paid back slowly; the second [condemns](crate::audit::proof), and a flood of identities does not wash it away |
 //! | a claimed capacity | a number from the peer | no fact carries one |
 //! | fresh identities | a clean slate, again and again | unknown is average, trials are few and carry one request each; those of one [address group](crate::facts::AddressGroup) share a twentieth |
-//! | failing together | an outage that looks like ours | it takes most of the active peers, and nobody who delivers [on time meanwhile](crate::audit::common_mode) |
+//! | failing together | an outage that looks like ours | it takes most of the active peers, and nobody who delivers [on time meanwhile](crate::audit::common_mode); where the wire shows that their bytes kept coming it is theirs |
 //! | behaving, then withholding what matters | a spotless record | retention is lost with one miss. Nothing else in the engine answers this yet: *host*, fetch critical items from several peers |
 //! | poisoning the population with many peers | a slow average | it moves what is assumed of the unknown and no more; an address group has [two votes](crate::estimate::seats) |
 //! | false sizes | a body promised small | not yet in the engine: *host*, check the size against what is signed |

@@ -34,3 +34,9 @@
 //! # How many requests at once?
 //!
 //! The least [number](crate::estimate::saturation) beyond which the peer's total rate stops rising by more than a tenth; a newcomer starts at no more than four.
+//!
+//! # When does a piece move?
+//!
+//! When it is [late](crate::hedge): beyond p95 of its own peer behind its queue, and one lost packet more, and it still needs half as long again as another peer needs for all
+//! of it. Who is on time is not given up while there is other work, however slow: that was decided when it was asked. A twentieth of what arrives may be wasted on
+//! second requests, and thirty-two pieces at the start, when everybody is a stranger and the slowest of them decides when the first work ends.

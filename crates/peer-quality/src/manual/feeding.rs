@@ -23,6 +23,12 @@
 //! use, and sees requests become overdue before they end. With the latter it tells far peers from slow ones, without which bodies of
 //! different sizes cannot be compared.
 //!
+//! # Pieces under way
+//!
+//! Between dispatch and end a host may ask [`Engine::review`](crate::Engine::review) what to do about the requests it has out, again after the span that it names. With
+//! what came of each it tells a dribble from a long queue; without, a piece that is overdue is taken to need as long again. A piece given up is reported as any other:
+//! `Failed(Timeout)` with its bytes where it was [late](crate::hedge::Move::is_late), `Cancelled` where it was not. Of a piece asked for twice both ends are reported, each of its peer.
+//!
 //! # The wire
 //!
 //! - [`Fact::Burst`](crate::Fact::Burst) at the end of each run of SDUs in which none came later than the gate allows. The gap before the first is not part of it, and SDUs that one
