@@ -116,8 +116,8 @@ fn duplicates_stay_within_their_share() {
         asked_twice += review(&mut engine, &WORK, Recourse::Duplicate, &[dribbled]).0.len();
         engine.handle(1, completed(500), NOW);
     }
-    // A twentieth, and what the first work may cost.
-    assert!((500..=532).contains(&asked_twice), "{asked_twice}");
+    // A twentieth and what the first work may cost, at a quarter each: a dribbler is hardly in the way.
+    assert!((2_000..=2_128).contains(&asked_twice), "{asked_twice}");
 }
 
 #[test]
@@ -141,6 +141,20 @@ fn nothing_moves_while_the_fault_is_ours() {
 }
 
 #[test]
+fn most_late_together_stay_unless_somebody_delivers_meanwhile() {
+    let mut engine = engine();
+    for peer in 10..15 {
+        (0..5).for_each(|_| {
+            engine.handle(peer, completed(500), Time::from_secs(200));
+        });
+    }
+    let pieces: Vec<Piece> = (10..15).map(|peer| piece(&mut engine, peer, 9_000, Some(1_000))).collect();
+    assert!(review(&mut engine, &WORK, Recourse::GiveUp, &pieces).0.is_empty(), "it may be our link");
+    engine.handle(1, completed(500), Time::from_micros(NOW.as_micros() - 1));
+    assert!(!review(&mut engine, &WORK, Recourse::GiveUp, &pieces).0.is_empty(), "it is not");
+}
+
+#[test]
 fn giving_up_soon_is_no_collapse() {
     // A second of silence may be one lost packet: the peer keeps most of its rate.
     let mut engine = engine();
@@ -157,10 +171,15 @@ fn giving_up_soon_is_no_collapse() {
     assert_eq!(rate(&engine), before);
 }
 
-fn any_piece() -> impl Strategy<Value = (u32, u64, u64, Option<(u64, Option<u64>)>, u32)> {
+/// Peer, size, moment of sending in microseconds, progress, holders.
+type Drawn = (u32, u64, u64, Option<Progress>, u32);
+
+fn any_piece() -> impl Strategy<Value = Drawn> {
     let count = prop_oneof![Just(0), Just(u64::MAX), 0..2_000_000_u64];
-    let progress = proptest::option::of((count.clone(), proptest::option::of(count.clone())));
-    (0..5_u32, count, prop_oneof![Just(0), Just(u64::MAX), 0..2_000_000_000_u64], progress, 0..4_u32)
+    let progress = (count.clone(), proptest::option::of(count.clone()))
+        .prop_map(|(bytes, first)| Progress { bytes: Bytes::new(bytes), first_byte: first.map(Span::from_micros) });
+    let sent = prop_oneof![Just(0), Just(u64::MAX), 0..2_000_000_000_u64];
+    (0..5_u32, count, sent, proptest::option::of(progress), 0..4_u32)
 }
 
 proptest! {
@@ -179,10 +198,7 @@ proptest! {
                 slot: slot(&engine, peer),
                 size: Bytes::new(size),
                 sent: Time::from_micros(sent),
-                progress: progress.map(|(bytes, first)| Progress {
-                    bytes: Bytes::new(bytes),
-                    first_byte: first.map(Span::from_micros),
-                }),
+                progress,
                 holders,
             })
             .collect();

@@ -126,6 +126,11 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         }
     }
 
+    /// Whether a peer that is not left out completed something after `since`.
+    pub fn completed_since(&self, since: Time, left_out: impl Fn(P) -> bool) -> bool {
+        self.completions.iter().any(|(peer, at)| *at > since && !left_out(*peer))
+    }
+
     /// Whether nothing failed since anything completed.
     #[inline]
     pub fn is_quiet(&self) -> bool {

@@ -5,7 +5,7 @@ use core::hash::Hash;
 
 use crate::engine::Engine;
 use crate::estimate::Basis;
-use crate::hedge::{self, Expected, Move, Piece, Recourse};
+use crate::hedge::{self, Expected, Move, Piece, Recourse, Slow};
 use crate::peer::card::Kind;
 use crate::rank::plan::Work;
 use crate::rank::quote::Terms;
@@ -30,25 +30,26 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         into.clear();
         let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
         let (slow, next_s) = hedge::slow(pieces, &expected, work, recourse, now);
-        let is_ours = self.common.is_ours() || self.downlink.limit().is_some();
-        if !slow.is_empty() && !is_ours && !hedge::is_common(pieces, &expected, &slow) {
+        let is_full = self.downlink.limit().is_some_and(|limit| self.in_flight.requests >= limit);
+        let is_ours = self.common.is_ours() || is_full;
+        if !slow.is_empty() && !is_ours && !self.is_common(pieces, &expected, &slow, now) {
             let mut quotes = core::mem::take(&mut self.quotes);
             self.quote_all(work, candidates, now, &mut quotes);
             let rest_s = hedge::rest_s(pieces, &expected, &slow, work);
             hedge::moves(pieces, &slow, &quotes, rest_s, into);
             self.quotes = quotes;
-            // A late piece is given up for nothing: it would not have come.
             into.retain(|one| {
-                let piece = &pieces[one.piece];
-                let cost = match recourse {
-                    Recourse::Duplicate => piece.size,
-                    Recourse::GiveUp if one.is_late => Bytes::ZERO,
-                    Recourse::GiveUp => piece.progress.map_or(piece.size, |progress| progress.bytes),
-                };
-                self.duplicates.spend(cost, piece.size, one.is_late)
+                self.duplicates.spend(one.cost(&pieces[one.piece], recourse), pieces[one.piece].size, one.is_late)
             });
         }
         hedge::look_again(pieces, &slow, into, next_s, now)
+    }
+
+    /// Whether those that are late are so together, and nobody else delivered as ever meanwhile.
+    fn is_common(&self, pieces: &[Piece], expected: &[Expected], slow: &[Slow], now: Time) -> bool {
+        let since = hedge::late_since(pieces, expected, slow, now);
+        let delivered = || self.common.completed_since(since, |slot| hedge::is_late(pieces, slow, slot));
+        hedge::is_common(pieces, expected, slow) && !delivered()
     }
 
     fn expected(&mut self, piece: &Piece, scope: u64, now: Time) -> Expected {

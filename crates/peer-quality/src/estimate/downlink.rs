@@ -71,6 +71,13 @@ impl Downlink {
         // One more takes its share of the link from all.
         let (limit, patience_s) = (f64::from(self.limit), self.patience.as_secs_f64());
         let then_s = elapsed.as_secs_f64() * (limit + 1.0) / limit;
+        // Whatever else shared the link, so many like this one would have ended in time one after the other.
+        let in_turn = (IN_TIME * patience_s / elapsed.as_secs_f64().max(1e-6)) as u32;
+        if in_turn > self.limit {
+            self.limit = in_turn;
+            self.ends = 0;
+            return;
+        }
         let ends = if then_s <= AT_EASE * patience_s { 1 } else { ENDS_TO_GROW.saturating_mul(self.limit) };
         if self.ends >= ends && then_s <= IN_TIME * patience_s {
             self.limit = self.limit.saturating_add(1);
@@ -122,7 +129,9 @@ mod tests {
         }
         assert_eq!(still.limit(), Some(1), "the one that fills the link");
         let mut back = cut();
+        back.completed(Span::from_millis(100));
+        assert_eq!(back.limit(), Some(135), "a tenth of a second each, and 30 s of patience");
         (0..200).for_each(|_| back.completed(Span::from_millis(100)));
-        assert_eq!(back.limit(), Some(201));
+        assert_eq!(back.limit(), Some(335));
     }
 }

@@ -22,6 +22,11 @@ pub use budget::Budget;
 const MARGIN: f32 = 1.5;
 /// The same for a piece that is on time: strangers and far peers get pieces while there are many, and keep the last ones waiting. Unmeasured heuristic.
 const MARGIN_ON_TIME: f32 = 3.0;
+/// A late peer is in the way of the other for so many times as long as that one needs.
+const IN_THE_WAY: f32 = 2.0;
+/// The least share of a piece that asking twice for it is taken to cost: what is sent late is sent all the same, and the cap on duplicates is no higher than four times the
+/// budget's share.
+const COST_MIN: f32 = 0.25;
 /// Share of those under way that are late together, among at least [`TOGETHER_MIN`], beyond which the cause is not theirs (AUD-7 has the same).
 const TOGETHER: f64 = 0.6;
 /// See [`TOGETHER`].
@@ -82,6 +87,21 @@ pub struct Move {
     pub instead_s: f32,
     /// Whether it is past its time. Where it is not, nothing speaks against its peer but that it is slow: giving it up is a cancel then.
     pub is_late: bool,
+}
+
+impl Move {
+    /// Bytes that it wastes. A late piece is given up for nothing: it would not have come. Of one that is asked for twice, the late peer sends the more of it in the
+    /// other's way the less it is behind.
+    pub(crate) fn cost(&self, piece: &Piece, recourse: Recourse) -> Bytes {
+        match recourse {
+            Recourse::GiveUp if self.is_late => Bytes::ZERO,
+            Recourse::GiveUp => piece.progress.map_or(piece.size, |progress| progress.bytes),
+            Recourse::Duplicate => {
+                let in_the_way = (IN_THE_WAY * self.instead_s / self.remaining_s.max(1e-6)).clamp(COST_MIN, 1.0);
+                Bytes::new((piece.size.get() as f32 * in_the_way) as u64)
+            }
+        }
+    }
 }
 
 /// What is expected of a piece where it is.
@@ -166,6 +186,22 @@ pub(crate) fn slow(
     (slow, next_s)
 }
 
+/// Whether a peer has a piece that is late.
+pub(crate) fn is_late(pieces: &[Piece], slow: &[Slow], slot: Slot) -> bool {
+    slow.iter().any(|one| one.is_late && pieces[one.piece].slot == slot)
+}
+
+/// Since when all of those that are late have been so for as long as a piece takes: what came after that was asked for meanwhile.
+pub(crate) fn late_since(pieces: &[Piece], expected: &[Expected], slow: &[Slow], now: Time) -> Time {
+    let late = slow.iter().filter(|one| one.is_late).map(|one| one.piece);
+    let over_s = late
+        .map(|at| pieces[at].elapsed_s(now) - expected[at].due_s - expected[at].usual_s)
+        .fold(f32::INFINITY, f32::min);
+    // A cast from a float saturates; without any the time is now.
+    let over_us = if over_s.is_finite() { (f64::from(over_s) * 1e6) as u64 } else { 0 };
+    Time::from_micros(now.as_micros().saturating_sub(over_us))
+}
+
 /// Whether most of those under way are late together: then it is not their doing. Strangers say nothing: how fast they are is not known.
 pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], slow: &[Slow]) -> bool {
     let count = |slots: &mut dyn Iterator<Item = Slot>| {
@@ -187,11 +223,10 @@ pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], slow: &[Slow], wor
     if ranges == 0 || work.wanted == Some(0) {
         return 0.0;
     }
-    let is_late = |slot: Slot| slow.iter().any(|one| one.is_late && pieces[one.piece].slot == slot);
     let mut seen: Vec<Slot> = Vec::new();
     let mut pace = 0.0;
     for (piece, expected) in pieces.iter().zip(expected) {
-        if !is_late(piece.slot) && !seen.contains(&piece.slot) {
+        if !is_late(pieces, slow, piece.slot) && !seen.contains(&piece.slot) {
             seen.push(piece.slot);
             pace += expected.pace;
         }
@@ -201,8 +236,9 @@ pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], slow: &[Slow], wor
 
 /// Which of the pieces move, and to whom. `rest_s` seconds go by before the work could end without them.
 pub(crate) fn moves(pieces: &[Piece], slow: &[Slow], quotes: &[Quote], rest_s: f32, into: &mut Vec<Move>) {
-    let is_late = |slot: Slot| slow.iter().any(|one| one.is_late && pieces[one.piece].slot == slot);
-    let fit = |quote: &&Quote| is_admissible(quote) && quote.is_proven() && quote.room > 0 && !is_late(quote.slot);
+    let fit = |quote: &&Quote| {
+        is_admissible(quote) && quote.is_proven() && quote.room > 0 && !is_late(pieces, slow, quote.slot)
+    };
     let mut others: Vec<(f32, u32, &Quote)> =
         quotes.iter().filter(fit).map(|quote| (quote.tail_s, quote.room, quote)).collect();
     for one in slow.iter().filter(|one| one.remaining_s > rest_s) {
@@ -339,6 +375,29 @@ mod tests {
         let one_peer: Vec<Piece> = (0..9).map(|_| piece(slots[0], 9, None)).collect();
         let (slow, _) = slow(&one_peer, &[EXPECTED; 9], &WORK, Recourse::GiveUp, NOW);
         assert!(!is_common(&one_peer, &[EXPECTED; 9], &slow), "one peer, however many pieces");
+    }
+
+    #[test]
+    fn a_move_costs_what_it_wastes() {
+        let [a, b] = slots(2)[..] else { unreachable!() };
+        let held = piece(a, 10, Some((100_000, 50)));
+        let cost = |is_late, remaining_s, recourse| {
+            Move { piece: 0, to: b, remaining_s, instead_s: 1.0, is_late }.cost(&held, recourse).get()
+        };
+        assert_eq!(cost(true, 9.0, Recourse::GiveUp), 0, "it would not have come");
+        assert_eq!(cost(false, 9.0, Recourse::GiveUp), 100_000);
+        let costs = [0.0, 1.5, 4.0, 1e9].map(|remaining_s| cost(true, remaining_s, Recourse::Duplicate));
+        assert_eq!(costs, [1_000_000, 1_000_000, 500_000, 250_000]);
+    }
+
+    #[test]
+    fn together_late_beside_one_who_delivers_is_nobody_elses_fault() {
+        let slots = slots(6);
+        let pieces: Vec<Piece> = slots[..5].iter().map(|&slot| piece(slot, 9, None)).collect();
+        let (slow, _) = slow(&pieces, &[EXPECTED; 5], &WORK, Recourse::GiveUp, NOW);
+        // Due after one second, and half a second later still: what came after that was asked for meanwhile.
+        assert_eq!(late_since(&pieces, &[EXPECTED; 5], &slow, NOW), Time::from_micros(92_500_000));
+        assert_eq!(late_since(&pieces, &[EXPECTED; 5], &[], NOW), NOW);
     }
 
     #[test]
