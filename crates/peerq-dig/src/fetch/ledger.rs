@@ -192,13 +192,6 @@ impl Ledger {
         (rate, rtt)
     }
 
-    /// Time that one full range takes at `peer`, as learned.
-    pub(super) fn range_time(&self, peer: &PeerId) -> Option<Duration> {
-        let (rate, first_byte) = self.learned(peer);
-        let body = f64::from(self.layout.manifest().chunk_size()) / rate?;
-        Some(Duration::try_from_secs_f64(body).ok()?.saturating_add(first_byte.unwrap_or_default()))
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -27,12 +27,6 @@ const UNPROVEN_PART: f64 = 0.25;
 /// What is expected of a peer of which nothing at all is known, bytes per second.
 const RATE_FLOOR: f64 = 64.0 * 1024.0;
 
-/// A straggler is moved only after this long, and only if the rest would take this multiple of the time elsewhere; twice
-/// that for each time that the range was given up before, so that moving ends and yet no dribbler keeps a range for long.
-/// Higher: a slow peer holds up the end of a download. Lower: transfers thrown away for little. Unmeasured heuristics.
-const STRAGGLER_MIN: Duration = Duration::from_millis(500);
-const STRAGGLER_FACTOR: f64 = 3.0;
-
 /// The longest any limit grows; keeps arithmetic finite for absurd rates.
 const LIMIT_MAX: Duration = Duration::from_secs(3600);
 
@@ -63,8 +57,6 @@ pub(super) struct Limits {
     pub(super) stall: Duration,
     /// From the request to the last byte.
     pub(super) total: Duration,
-    /// The prediction behind `total`, times its factor but without its least time.
-    pub(super) unusual: Duration,
 }
 
 /// What is seen of a running range.
@@ -109,7 +101,7 @@ impl Expectation {
         let unusual = seconds((usual + self.body()).as_secs_f64() * TOTAL_FACTOR);
         let total = TOTAL_MIN.max(unusual).max(silence);
         let double = |d: Duration| d.saturating_mul(1 << doublings.min(DOUBLINGS_MAX)).min(LIMIT_MAX);
-        Limits { first_byte: double(silence), stall: double(silence), total: double(total), unusual }
+        Limits { first_byte: double(silence), stall: double(silence), total: double(total) }
     }
 }
 
@@ -136,33 +128,7 @@ impl Limits {
     /// The same limits, doubled.
     pub(super) fn doubled(&self) -> Limits {
         let double = |d: Duration| d.saturating_mul(2).min(LIMIT_MAX);
-        Limits { first_byte: double(self.first_byte), stall: double(self.stall), total: double(self.total), ..*self }
-    }
-}
-
-/// A running range at the end of a download, when nothing else waits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Straggler {
-    /// Since the request.
-    pub(super) elapsed: Duration,
-    /// Payload bytes so far.
-    pub(super) bytes: u64,
-    /// Length of the range, bytes.
-    pub(super) length: u64,
-    /// Time another peer would need for the whole range.
-    pub(super) elsewhere: Duration,
-    /// How often the range was given up before.
-    pub(super) abandonments: u32,
-}
-
-impl Straggler {
-    /// Whether the whole download would wait much longer for this range than for another peer to start it over. A range
-    /// without a byte is left to the rules of silence.
-    pub(super) fn is_better_elsewhere(&self) -> bool {
-        let left = self.length.saturating_sub(self.bytes);
-        let remaining = self.elapsed.as_secs_f64() / self.bytes.max(1) as f64 * left as f64;
-        let factor = STRAGGLER_FACTOR * f64::from(1_u32 << self.abandonments.min(DOUBLINGS_MAX));
-        self.bytes > 0 && self.elapsed >= STRAGGLER_MIN && remaining > factor * self.elsewhere.as_secs_f64()
+        Limits { first_byte: double(self.first_byte), stall: double(self.stall), total: double(self.total) }
     }
 }
 
@@ -242,35 +208,5 @@ mod tests {
         assert_eq!(wait, Duration::from_millis(600));
         let wait = limits.judge(&sight(1900, true, 100)).unwrap_err();
         assert_eq!(wait, Duration::from_millis(100));
-    }
-    #[test]
-    fn a_straggler_is_moved_if_the_rest_takes_far_longer_than_elsewhere() {
-        let slow = Straggler {
-            elapsed: Duration::from_secs(1),
-            bytes: MIB / 10,
-            length: MIB,
-            elsewhere: Duration::from_secs(1),
-            abandonments: 0,
-        };
-        assert!(slow.is_better_elsewhere(), "nine more seconds against one");
-        assert!(!Straggler { bytes: MIB / 2, ..slow }.is_better_elsewhere(), "one more second");
-        assert!(!Straggler { elapsed: Duration::from_millis(100), ..slow }.is_better_elsewhere(), "too early to tell");
-        assert!(!Straggler { bytes: 0, ..slow }.is_better_elsewhere(), "silence has its own rules");
-        assert!(!Straggler { bytes: 2 * MIB, ..slow }.is_better_elsewhere(), "it is done");
-    }
-
-    #[test]
-    fn each_abandonment_doubles_what_a_move_has_to_gain() {
-        let nine_more = |abandonments| Straggler {
-            elapsed: Duration::from_secs(1),
-            bytes: MIB / 10,
-            length: MIB,
-            elsewhere: Duration::from_secs(1),
-            abandonments,
-        };
-        let moved = [0, 1, 2, u32::MAX].map(|abandonments| nine_more(abandonments).is_better_elsewhere());
-        assert_eq!(moved, [true, true, false, false], "nine seconds against 3, 6, 12");
-        let fast = Straggler { elsewhere: Duration::from_millis(50), ..nine_more(5) };
-        assert!(fast.is_better_elsewhere(), "a dribbler is left however often the range has moved");
     }
 }

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use dig_nat::PeerId;
+use dig_peer_selector::{ContentRequest, RangeProgress, RangeUnderWay, Recourse, UnderWay};
 use tokio::time::Instant;
 
 use super::state::State;
 use super::{Attempt, Ledger};
-use crate::fetch::patience::{Lateness, Sight, Straggler};
+use crate::fetch::patience::{Lateness, Sight};
 
 /// A peer that sent something within this time delivers, if slowly; otherwise the rules of silence apply.
 const DELIVERING: Duration = Duration::from_millis(250);
@@ -52,13 +52,11 @@ impl Ledger {
             silent: state.silence(&attempt.peer, now).min(elapsed),
         };
         let lateness = match limits.judge(&sight) {
-            Err(_) if sight.silent < DELIVERING && self.is_straggling(&state, attempt, elapsed) => {
-                if elapsed < limits.unusual {
-                    return Verdict::Move;
-                }
-                Lateness::Total
-            }
-            Err(wait) => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
+            Err(wait) => match self.is_better_elsewhere(&state, attempt) {
+                Some(true) if sight.silent < DELIVERING => Lateness::Total,
+                Some(false) if sight.silent < DELIVERING => return Verdict::Move,
+                _ => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
+            },
             Ok(lateness) => lateness,
         };
         let alternative = state.candidates.iter().any(|c| *c != attempt.peer);
@@ -77,17 +75,29 @@ impl Ledger {
         })
     }
 
-    /// Whether the download waits for this range alone or for others like it, and another peer would be done much sooner.
-    fn is_straggling(&self, state: &State, attempt: &Attempt, elapsed: Duration) -> bool {
+    /// Whether another holder would bring this range sooner, now that the download waits for nothing else: the selector knows. Some if so, true if the range is late by its
+    /// own peer's record.
+    fn is_better_elsewhere(&self, state: &State, attempt: &Attempt) -> Option<bool> {
+        let (selector, running) = (self.book.selector()?, state.running.get(&attempt.id)?);
         if state.pending > 0 {
-            return false;
+            return None;
         }
-        let Some(running) = state.running.get(&attempt.id) else { return false };
-        let others = state.candidates.iter().filter(|c| **c != attempt.peer);
-        let time = |peer: &PeerId| Some(self.range_time(peer)?.mul_f64(state.crowding(peer)));
-        let Some(elsewhere) = others.filter_map(time).min() else { return false };
-        let bytes = running.stamps.payload_bytes();
-        let (length, abandonments) = (attempt.chunk.length, attempt.doublings);
-        Straggler { elapsed, bytes, length, elsewhere, abandonments }.is_better_elsewhere()
+        let range = RangeUnderWay {
+            peer_id: attempt.peer,
+            length: attempt.chunk.length,
+            age: running.stamps.sent().elapsed(),
+            progress: Some(RangeProgress {
+                bytes: running.stamps.payload_bytes(),
+                first_byte: running.stamps.first_byte(),
+            }),
+            holders: 1,
+        };
+        let nothing_else = ContentRequest {
+            total_length: Some(0),
+            range_count: Some(0),
+            ..ContentRequest::new(self.content, state.candidates.len().max(1))
+        };
+        let under_way = UnderWay { ranges: &[range], recourse: Recourse::GiveUp, free_slots: None };
+        selector.review(&nothing_else, &under_way).moves.first().map(|moved| moved.is_late)
     }
 }

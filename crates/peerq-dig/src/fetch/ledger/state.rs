@@ -73,13 +73,6 @@ impl State {
         (self.bytes > 0 && seconds > 0.0).then(|| self.bytes as f64 / seconds)
     }
 
-    /// How much more than usual one further range would crowd `peer`; at least 1.
-    pub(super) fn crowding(&self, peer: &PeerId) -> f64 {
-        let Some(peer) = self.peers.get(peer) else { return 1.0 };
-        let usual = peer.concurrency.unwrap_or(1.0).max(1.0);
-        ((peer.in_flight + 1) as f64 / usual).max(1.0)
-    }
-
     /// Time since the last byte of `peer` on any range, as far as requests to it have been running.
     pub(super) fn silence(&self, peer: &PeerId, now: Instant) -> Duration {
         let running = self.running.values().filter(|r| r.peer == *peer);

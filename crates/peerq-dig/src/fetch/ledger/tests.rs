@@ -1,3 +1,6 @@
+use dig_peer_selector::{
+    Candidate, ContentRequest, OutcomeKind, OutcomeResult, PeerSelector, SelectorConfig, TransferOutcome,
+};
 use tokio::io::AsyncReadExt;
 
 use super::*;
@@ -184,5 +187,46 @@ async fn who_ended_as_the_link_went_down_is_no_witness_against_those_still_busy(
     tokio::time::advance(Duration::from_millis(1100)).await;
     for attempt in &busy {
         assert!(!gives_up(&ledger, attempt), "nobody delivered since");
+    }
+}
+
+/// A selector for which peers 1 to 3 deliver a chunk in a tenth of a second.
+fn knowing() -> Arc<PeerSelector> {
+    let selector = PeerSelector::new(SelectorConfig::deterministic(1_000_000, 1));
+    let given: Vec<Candidate> = (1..=3).map(|byte| Candidate::new(peer(byte), Vec::new())).collect();
+    selector.select(&ContentRequest::new(content(), 3), &given);
+    for index in 0..30 {
+        selector.record_outcome(&TransferOutcome {
+            peer_id: peer(1 + index as u8 % 3),
+            content: content(),
+            kind: OutcomeKind::Range { index, offset: 0, length: CHUNK },
+            result: OutcomeResult::Success,
+            bytes: CHUNK,
+            duration_ms: 100,
+            rtt_ms: Some(10),
+            at: 1_000_000,
+        });
+    }
+    Arc::new(selector)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_range_moves_from_a_dribbler_long_before_its_limit() {
+    for others_pending in [false, true] {
+        let manifest = Arc::new(Manifest::of_bytes(&vec![1; 4 * CHUNK as usize]));
+        let layout = Arc::new(MissingLayout::new(manifest, &[]));
+        let ledger = Ledger::new(layout, Arc::new(Scorebook::new(Some(knowing()))), content());
+        ledger.set_candidates((1..=3).map(peer).collect());
+        for range in 0..if others_pending { 2 } else { 3 } {
+            delivers(&ledger, range, 1, Duration::from_millis(100)).await;
+        }
+        let attempt = ledger.begin(3, peer(2)).unwrap();
+        let stamps = Stamps::new(Instant::now());
+        ledger.sent(&attempt, stamps.clone());
+        let mut reader = StampedReader::new(&b"so few bytes"[..], stamps);
+        tokio::time::advance(Duration::from_millis(800)).await;
+        reader.read_u8().await.unwrap();
+        // Two seconds are the least that a range gets in all.
+        assert_eq!(gives_up(&ledger, &attempt), !others_pending);
     }
 }
