@@ -108,6 +108,49 @@ fn a_stranger_that_would_take_long_is_doubled_before_it_is_late_and_never_given_
 }
 
 #[test]
+fn a_known_slow_peer_on_time_is_given_up_at_the_end_only_and_not_for_its_fault() {
+    let mut engine = engine();
+    let queue: Vec<Piece> = (0..40).map(|_| piece(&mut engine, 0, 100, Some(0))).collect();
+    let last = [queue[39]];
+    let busy = Work { ranges: Some(1), ..WORK };
+    assert!(review(&mut engine, &busy, Recourse::GiveUp, &last).0.is_empty(), "there is other work");
+    let (moves, _) = review(&mut engine, &WORK, Recourse::GiveUp, &last);
+    assert!(matches!(moves[..], [Move { is_late: false, .. }]), "{moves:?}");
+}
+
+#[test]
+fn nothing_moves_while_our_own_link_is_full() {
+    let moves = |bytes_each: u64| {
+        let mut engine = engine();
+        for peer in 10..18 {
+            (0..5).for_each(|_| {
+                engine.handle(peer, completed(500), Time::from_secs(200));
+            });
+        }
+        let everybody: Vec<Slot> = engine.slots().collect();
+        engine.decide(&WORK, &everybody, Time::from_secs(300), &mut Vec::new());
+        // All run out of time together; with some bytes of each there are more than our link finishes.
+        for peer in 10..18 {
+            engine.handle(peer, Fact::Sent { requests: 2 }, Time::from_secs(300));
+        }
+        let late = Delivery {
+            bytes: Bytes::new(bytes_each),
+            elapsed: Span::from_secs(30),
+            first_byte: None,
+            end: End::Failed(Fault::Timeout),
+        };
+        for peer in (10..18).chain(10..18) {
+            engine.handle(peer, Fact::Ended(late), Time::from_secs(330));
+        }
+        engine.handle(1, Fact::Sent { requests: 1 }, Time::from_secs(331));
+        engine.handle(1, completed(9_000), Time::from_secs(340));
+        let pieces: Vec<Piece> = (0..3).map(|_| piece(&mut engine, 0, 5_000, Some(1_000))).collect();
+        review(&mut engine, &WORK, Recourse::GiveUp, &pieces).0.len()
+    };
+    assert_eq!((moves(300_000), moves(0)), (0, 3));
+}
+
+#[test]
 fn duplicates_stay_within_their_share() {
     let mut engine = engine();
     let dribbled = piece(&mut engine, 0, 5_000, Some(1_000));
