@@ -5,8 +5,8 @@ mod common;
 use common::{InTurn, behaving, downloads, group, world};
 use peer_quality::measure::Delivery;
 use peer_quality::units::{Bytes, Time};
-use peerq_lab::model::{Behaviour, Kind, PeerGroup, RunResult, Wire, World};
-use peerq_lab::policy::{Ask, Grant, Opinion, PeerIndex, Policy};
+use peerq_lab::model::{Behaviour, Kind, PeerGroup, RunResult, Wire, Workload, World};
+use peerq_lab::policy::{Ask, Grant, Move, Opinion, PeerIndex, Policy, Review, Reviewed};
 use peerq_lab::sim;
 
 const MIB: u64 = 1 << 20;
@@ -54,6 +54,47 @@ fn an_overrated_hostile_peer_shows_by_how_much_and_an_honest_one_is_not_asked_ab
     let world = world(vec![group("good", 1, 1e7, 50.0), behaving("slow", 1e7, dribbles)]);
     assert_eq!(ratios(&run(&world, Some(3e6), f64::INFINITY)), [None, Some(3.0)]);
     assert_eq!(ratios(&run(&world, None, f64::INFINITY)), [None, None]);
+}
+
+/// Asks the last candidate, and the first as well; believes everybody.
+struct Doubles;
+
+impl Policy for Doubles {
+    fn name(&self) -> &'static str {
+        "doubles"
+    }
+    fn choose(&mut self, ask: &Ask<'_>) -> Vec<Grant> {
+        ask.candidates.last().map(|one| Grant { peer: one.peer, ranges: 1 }).into_iter().collect()
+    }
+    fn sent(&mut self, _: PeerIndex, _: Bytes, _: Time) {}
+    fn ended(&mut self, _: PeerIndex, _: u64, _: Bytes, _: &Delivery, _: Time) {}
+    fn reviews(&self) -> bool {
+        true
+    }
+    fn review(&mut self, review: &Review<'_>) -> Reviewed {
+        let moves = vec![Move { range: 0, to: review.candidates[0].peer, is_late: true }];
+        Reviewed { moves, again: None }
+    }
+    fn opinion(&self, _: PeerIndex, _: Time) -> Opinion {
+        Opinion { demoted: false, credited_rate: Some(1e7) }
+    }
+}
+
+#[test]
+fn what_the_end_of_the_run_cuts_off_is_held_against_nobody() {
+    let dribbles = Behaviour::Dribbles { after_bytes: 0, rate: 1e4 };
+    let world = world(vec![group("good", 1, 1e7, 50.0), behaving("slow", 1e7, dribbles)]);
+    let closure = Workload::Closures {
+        requests: 1,
+        closure_bytes: MIB,
+        chunk_bytes: MIB,
+        every_s: 1.0,
+        deadline_s: 9.0,
+        in_flight: 2,
+    };
+    let result = sim::run(&world, &closure, &mut Doubles, 3, &mut ()).unwrap();
+    assert!(result.peers[1].wasted_bytes > 0, "it was under way");
+    assert_eq!(ratios(&result), [None, None]);
 }
 
 #[test]

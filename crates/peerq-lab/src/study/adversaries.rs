@@ -6,7 +6,8 @@
 //! - **deadline misses**: closures late or never, over all with a deadline.
 //! - **credited / delivered**: the rate that a policy's own estimate credits a hostile peer with, over the rate at which that peer really delivers: what its
 //!   behaviour leaves of its link, of each reply where it slows replies one by one. Both are taken just after the latest bytes of that peer, when the policy has
-//!   been told all that it will ever be told of it; what a peer turns into afterwards, unseen, is held against nobody. The largest of all hostile peers and
+//!   been told all that it will ever be told of it; what a peer turns into afterwards, unseen, is held against nobody, nor what the end
+//!   of the run cuts off. The largest of all hostile peers and
 //!   seeds counts, for one overrated peer is what an adversary needs.
 //!
 //! | policy | its estimate of a rate |

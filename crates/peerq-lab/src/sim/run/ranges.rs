@@ -181,7 +181,8 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             self.observer.prediction(Time::from_micros(now), peer, predicted_s, delivery.elapsed.as_secs_f64());
         }
         self.tell_ended(peer, index.into(), Bytes::new(transfer.bytes), &delivery, Time::from_micros(now));
-        self.judge(peer, bytes > 0);
+        // What the end of the run cuts off, nobody is told of.
+        self.judge(peer, bytes > 0 && self.open_jobs > 0);
         if matches!(end, End::Failed(_)) && self.current[transfer.peer as usize] == peer {
             self.sheds(transfer.peer);
         }
