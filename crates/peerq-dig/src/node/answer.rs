@@ -81,7 +81,7 @@ async fn range(
     let start = request.offset.min(total);
     let length = request.length.min(total - start);
     let of_content = resource == Resource::Content;
-    let _in_flight = of_content.then(|| shared.counters.range_starts());
+    let mut in_flight = of_content.then(|| shared.counters.range_starts());
     if of_content && shared.misbehaviour.ignores(length) {
         return silence(stream).await;
     }
@@ -108,6 +108,10 @@ async fn range(
             shared.misbehaviour.dawdle(served, wanted).await;
         }
         writer = writer.fill(wanted, shared).await?;
+        if writer.sent == length {
+            // Whoever has its last bytes may ask for the next range before this stream is closed.
+            in_flight.take();
+        }
         timely(SEND_TIMEOUT, stream.write_all(&writer.out)).await?;
         let counter = if of_content { &shared.counters.bytes_served } else { &shared.counters.manifest_bytes_served };
         counter.fetch_add(wanted as u64, Relaxed);

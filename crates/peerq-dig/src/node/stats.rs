@@ -14,7 +14,7 @@ pub struct NodeStats {
     pub manifest_bytes_served: u64,
     /// Range requests answered to the end, those for manifests and layouts among them.
     pub ranges_served: u64,
-    /// Range requests for file data being answered now.
+    /// Range requests for file data being answered now; one whose last bytes are handed over is not.
     pub ranges_in_flight: u64,
     /// The most of those at any time.
     pub ranges_in_flight_max: u64,
