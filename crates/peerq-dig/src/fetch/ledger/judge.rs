@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::state::State;
 use super::{Attempt, Ledger};
-use crate::fetch::patience::{Lateness, Sight};
+use crate::fetch::patience::{DOUBLINGS_MAX, Lateness, Sight};
 
 /// A peer that sent something within this time delivers, if slowly; otherwise the rules of silence apply.
 const DELIVERING: Duration = Duration::from_millis(250);
@@ -52,10 +52,11 @@ impl Ledger {
             silent: state.silence(&attempt.peer, now).min(elapsed),
         };
         let lateness = match limits.judge(&sight) {
-            Err(wait) => match self.is_better_elsewhere(&state, attempt) {
-                Some(true) if sight.silent < DELIVERING => Lateness::Total,
-                Some(false) if sight.silent < DELIVERING => return Verdict::Move,
-                _ => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
+            Err(wait) => match (sight.silent < DELIVERING).then(|| self.is_better_elsewhere(&state, attempt)).flatten()
+            {
+                Some(true) => Lateness::Total,
+                Some(false) => return Verdict::Move,
+                None => return Verdict::Wait(wait.min(left).min(LOOK_AGAIN).max(Duration::from_millis(1))),
             },
             Ok(lateness) => lateness,
         };
@@ -76,7 +77,7 @@ impl Ledger {
     }
 
     /// Whether another holder would bring this range sooner, now that the download waits for nothing else: the selector knows. Some if so, true if the range is late by its
-    /// own peer's record.
+    /// own peer's record. What a move has to gain doubles with each time that the range was given up before: where everybody is slower than ever, moving ends.
     fn is_better_elsewhere(&self, state: &State, attempt: &Attempt) -> Option<bool> {
         let (selector, running) = (self.book.selector()?, state.running.get(&attempt.id)?);
         if state.pending > 0 {
@@ -98,6 +99,8 @@ impl Ledger {
             ..ContentRequest::new(self.content, state.candidates.len().max(1))
         };
         let under_way = UnderWay { ranges: &[range], recourse: Recourse::GiveUp, free_slots: None };
-        selector.review(&nothing_else, &under_way).moves.first().map(|moved| moved.is_late)
+        let review = selector.review(&nothing_else, &under_way);
+        let gain = f32::from(1_u16 << attempt.doublings.min(DOUBLINGS_MAX));
+        review.moves.first().filter(|moved| moved.remaining_s > gain * moved.instead_s).map(|moved| moved.is_late)
     }
 }

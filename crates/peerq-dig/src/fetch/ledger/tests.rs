@@ -230,3 +230,26 @@ async fn the_last_range_moves_from_a_dribbler_long_before_its_limit() {
         assert_eq!(gives_up(&ledger, &attempt), !others_pending);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_range_that_moved_often_is_left_where_it_is() {
+    let moves_after = |abandonments: u32| async move {
+        let manifest = Arc::new(Manifest::of_bytes(&vec![1; CHUNK as usize]));
+        let layout = Arc::new(MissingLayout::new(manifest, &[]));
+        let ledger = Ledger::new(layout, Arc::new(Scorebook::new(Some(knowing()))), content());
+        ledger.set_candidates((1..=3).map(peer).collect());
+        ledger.lock().ranges[0].abandonments = abandonments;
+        let attempt = ledger.begin(0, peer(2)).unwrap();
+        let stamps = Stamps::new(Instant::now());
+        ledger.sent(&attempt, stamps.clone());
+        // Less than an eighth of it in eight tenths of a second: seven more, against some tenths of a second elsewhere.
+        let mut reader = StampedReader::new(&[0; CHUNK as usize / 8][..], stamps);
+        tokio::time::advance(Duration::from_millis(10)).await;
+        reader.read_u8().await.unwrap();
+        tokio::time::advance(Duration::from_millis(790)).await;
+        reader.read_exact(&mut vec![0; CHUNK as usize / 8 - 1]).await.unwrap();
+        gives_up(&ledger, &attempt)
+    };
+    assert!(moves_after(0).await && moves_after(1).await);
+    assert!(!moves_after(6).await && !moves_after(u32::MAX).await);
+}
