@@ -144,7 +144,8 @@ impl PeerSelector {
     /// cancelled, if it [was on time](crate::RangeMove::is_late)), and asked for anew through [`rebalance`](Self::rebalance). Where not ([`Recourse::Duplicate`](crate::Recourse::Duplicate)), the peer
     /// named is asked for it as well, and both ends are reported.
     ///
-    /// Beyond the published interface: who never asks loses nothing else. Ranges of unknown peers are passed over. What would be chosen next does not change.
+    /// Beyond the published interface: who never asks loses nothing else. Ranges of unknown peers are passed over. What would be chosen next does not change. What a
+    /// move wastes is paid for, out of a twentieth of what arrives, when it is named: ask only about ranges that can be moved.
     pub fn review(&self, req: &ContentRequest, under_way: &UnderWay<'_>) -> RangeReview {
         let now = self.clock.moment();
         let mut state = self.lock();

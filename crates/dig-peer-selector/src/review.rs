@@ -49,7 +49,7 @@ pub struct RangeMove {
     pub range: usize,
     /// Who would bring it sooner.
     pub to: PeerId,
-    /// Seconds that it still needs where it is, by what came of it.
+    /// Seconds that it still needs where it is: by what came of it where it is late, else until it would be.
     pub remaining_s: f32,
     /// Seconds that the other needs for all of it, at p95.
     pub instead_s: f32,
@@ -62,7 +62,7 @@ pub struct RangeMove {
 pub struct RangeReview {
     /// What should move, the one that needs longest first.
     pub moves: Vec<RangeMove>,
-    /// When to ask again; nothing is under way where there is none.
+    /// When to ask again, unless a range ends before; none where nothing changes until then.
     pub again: Option<Duration>,
 }
 

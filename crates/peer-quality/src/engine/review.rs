@@ -16,8 +16,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     /// Which of the `pieces` under way for `work` another of the `candidates` would bring sooner, the one that needs longest first, and when to look again; never, where
     /// nothing is under way. [`Work::ranges`] are those that nobody was asked for yet.
     ///
-    /// Changes with time and with every fact. A host that gives a piece up tells so by its end, as of one that ran out of time; one that asks a second peer tells of both
-    /// ends. A piece that it does not move costs nothing and is named again.
+    /// Changes with time and with every fact, so it is worth asking whenever a request ends as well. A host that gives a piece up tells so by its end, as of one that ran out of
+    /// time, or as a cancel where it was on time; one that asks a second peer tells of both ends. What a move wastes is paid for when it is named, so name no pieces that
+    /// could not be moved; a late piece to be given up costs nothing, and is named again.
     pub fn review(
         &mut self,
         work: &Work,

@@ -1,8 +1,9 @@
 //! Pieces that come too late: to wait for one, to give it up, or to ask a second peer for it as well (HEDGE-2 to HEDGE-6).
 //!
-//! The one idea: only a piece that is later than its own peer's record allows is looked at, and then by what came of it, never by what another peer claims. What it
-//! still needs at that pace is held against what the best proven peer would need for the whole of it from cold, behind its queue, at p95. The other has to be better
-//! by a margin that covers the bytes thrown away.
+//! The one idea: a piece that is later than its own peer's record allows is judged by what came of it, never by what another peer claims. What it still needs at that
+//! pace is held against what the best proven peer would need for the whole of it from cold, behind its queue, at p95. The other has to be better by a margin that
+//! covers the bytes thrown away. At the end of the work a piece that is on time is looked at too, with a wider margin: a known peer may simply be slow, and of a stranger
+//! nobody knows.
 //!
 //! Nothing is moved while most of those under way are late together, or our own link is the bottleneck: then another peer would be late as well.
 
@@ -17,7 +18,7 @@ use crate::units::{Bytes, Span, Time};
 
 pub use budget::Budget;
 
-/// The other peer must need less than this part of what the late one still needs. Higher throws away what was nearly there, lower waits for what will not come.
+/// A late piece must still need more than this many times what the other peer needs. Lower throws away what was nearly there, higher waits for what will not come.
 /// Unmeasured heuristic.
 const MARGIN: f32 = 1.5;
 /// The same for a piece that is on time: strangers and far peers get pieces while there are many, and keep the last ones waiting. Unmeasured heuristic.
@@ -74,14 +75,14 @@ pub enum Recourse {
     Duplicate,
 }
 
-/// A late piece that another peer brings sooner, with the evidence.
+/// A piece that another peer brings sooner, with the evidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
     /// Which of the pieces.
     pub piece: usize,
     /// Who brings it sooner.
     pub to: Slot,
-    /// Seconds that it still needs where it is.
+    /// Seconds that it still needs where it is: by what came of it where it is late, else until it would be.
     pub remaining_s: f32,
     /// Seconds that the other needs, at p95.
     pub instead_s: f32,
