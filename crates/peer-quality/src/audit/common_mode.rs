@@ -23,6 +23,11 @@ const COMPLETIONS: usize = 32;
 /// The most peers whose records are kept: more than are active at once in any sensible host, and a bound on memory. Charges against the rest stand.
 const MOST_KEPT: usize = 1024;
 
+/// Whether so many of the active peers are most of them, and those are enough to tell.
+pub(crate) fn is_quorum(peers: u32, active: u32) -> bool {
+    active >= FEW && f64::from(peers) >= QUORUM * f64::from(active)
+}
+
 /// A request failed.
 #[derive(Clone, Copy, Debug)]
 pub struct Failure {
@@ -97,7 +102,7 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         if active < FEW {
             return peers >= 2 && peers >= active && self.again >= PERSISTENT;
         }
-        f64::from(peers) >= QUORUM * f64::from(active)
+        is_quorum(peers, active)
     }
 
     /// Peers that completed something while those that failed were under way, and did not fail.

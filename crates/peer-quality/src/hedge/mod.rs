@@ -11,6 +11,7 @@ mod budget;
 
 use alloc::vec::Vec;
 
+use crate::audit::common_mode::is_quorum;
 use crate::rank::plan::{Work, is_admissible};
 use crate::rank::quote::Quote;
 use crate::table::Slot;
@@ -28,10 +29,6 @@ const IN_THE_WAY: f32 = 2.0;
 /// The least share of a piece that asking twice for it is taken to cost: what is sent late is sent all the same, and the cap on duplicates is no higher than four times the
 /// budget's share.
 const COST_MIN: f32 = 0.25;
-/// Share of those under way that are late together, among at least [`TOGETHER_MIN`], beyond which the cause is not theirs (AUD-7 has the same).
-const TOGETHER: f64 = 0.6;
-/// See [`TOGETHER`].
-const TOGETHER_MIN: usize = 5;
 /// The most holders of a piece at once (HEDGE-6).
 const HOLDERS_MAX: u32 = 2;
 /// What a lost packet may cost before a piece is late, seconds: the shortest retransmission timer in use (RFC 6298 has 1 s, Linux 0.2 s). Lower takes every loss for a
@@ -203,19 +200,19 @@ pub(crate) fn late_since(pieces: &[Piece], expected: &[Expected], slow: &[Slow],
     Time::from_micros(now.as_micros().saturating_sub(over_us))
 }
 
-/// Whether most of those under way are late together: then it is not their doing. Strangers say nothing: how fast they are is not known.
+/// Whether most of those under way are late together: then it is not their doing (AUD-7). Strangers say nothing: how fast they are is not known.
 pub(crate) fn is_common(pieces: &[Piece], expected: &[Expected], slow: &[Slow]) -> bool {
     let count = |slots: &mut dyn Iterator<Item = Slot>| {
         let mut slots: Vec<Slot> = slots.collect();
         slots.sort_unstable();
         slots.dedup();
-        slots.len()
+        slots.len() as u32
     };
     let known = |at: &usize| expected[*at].is_measured;
     let all = count(&mut (0..pieces.len()).filter(known).map(|at| pieces[at].slot));
     let late = slow.iter().filter(|one| one.is_late);
     let late = count(&mut late.map(|late| late.piece).filter(known).map(|at| pieces[at].slot));
-    all >= TOGETHER_MIN && late as f64 >= TOGETHER * all as f64
+    is_quorum(late, all)
 }
 
 /// Seconds that what nobody was asked for yet takes those that are not late; none where the host has no slot left, as a slow peer holds up others then.
