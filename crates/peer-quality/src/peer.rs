@@ -201,12 +201,13 @@ impl Peer {
         self.samples = self.samples.saturating_add(1);
         // Requests that were under way when another one failed share its fate: the damage must not grow with their number.
         let same_incident = settled.zip(self.last_failure).is_some_and(|(settled, failed)| settled.at < failed);
-        let verdict = verdict_of(delivery.end).filter(|verdict| *verdict != Verdict::Failed || !same_incident);
+        let has_cause = |verdict: &Verdict| matches!(verdict, Verdict::Failed | Verdict::Broken);
+        let verdict = verdict_of(delivery.end).filter(|verdict| !has_cause(verdict) || !same_incident);
         if let Some(verdict) = verdict {
-            if verdict == Verdict::Failed {
+            if has_cause(&verdict) {
                 self.last_failure = Some(now);
             }
-            self.reliability.observe(verdict);
+            self.reliability.observe(verdict, delivery.elapsed);
             self.cooling = Cooling::after(self.reliability.consecutive_failures(), now, decision);
         }
         match delivery.end {
@@ -312,10 +313,11 @@ impl Peer {
         self.delivered.logs() != (None, None) || self.wire.as_ref().is_some_and(|wire| wire.vote().is_some())
     }
 
-    /// Its vote in the population: a function of its record, so that what was added can be taken away again.
+    /// Its vote in the population: a function of its record, so that what was added can be taken away again. Who failed last has none: the average is of those
+    /// that deliver, or a few that do not would make everyone unknown look hopeless.
     #[inline]
     pub(crate) fn vote(&self) -> Vote {
-        if self.seat.is_none() {
+        if self.seat.is_none() || self.reliability.consecutive_failures() > 0 {
             return Vote::default();
         }
         Vote::of(&self.delivered, u32::from(self.voted), self.wire.as_ref().and_then(|wire| wire.vote()))
@@ -345,6 +347,7 @@ impl Peer {
         card.coverage =
             if is_timeless && standing != Standing::Condemned { Coverage::Whole } else { Coverage::Partial };
         card.reliability = self.reliability.cautious() as f32;
+        card.lost_s = self.reliability.lost_s();
         card.limit = self.saturation.as_ref().map_or(0, |saturation| saturation.limit() as u8);
         card.trials_since_change = self.ends_since_change.wrapping_sub(1);
         card.standing = standing;

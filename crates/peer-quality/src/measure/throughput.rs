@@ -41,7 +41,7 @@ pub struct Stretch {
 
 impl Throughput {
     /// Counts the end of a request that brought `bytes`; `before` and `after` are the load right before and after it. A stretch comes out when it is complete; one
-    /// without busy time (a clock that stands still) never is.
+    /// without busy time (a clock that stands still) never is, and refusals alone say nothing of a rate.
     pub fn ended(&mut self, bytes: Bytes, before: Load, after: Load) -> Option<Stretch> {
         self.bytes = self.bytes.saturating_add(bytes.get());
         self.ends += 1;
@@ -55,8 +55,9 @@ impl Throughput {
             bytes_per_sec: (self.bytes as f64 / busy) as f32,
             concurrency: ((requests / busy) as f32).max(1.0),
         };
+        let brought_any = self.bytes > 0;
         *self = Throughput { busy_from: after.busy_us, requests_from: after.request_us, ..Throughput::default() };
-        (busy > 0.0).then_some(stretch)
+        (busy > 0.0 && brought_any).then_some(stretch)
     }
 }
 
@@ -93,6 +94,18 @@ mod tests {
         }
         assert_eq!(burst(&fair).unwrap().concurrency, 12.0);
         assert_eq!(burst(&fifo).unwrap().concurrency, 6.5);
+    }
+
+    #[test]
+    fn refusals_are_no_rate() {
+        let at = |millis: u64| Time::from_micros(millis * 1000);
+        let (mut pending, mut throughput) = (Pending::default(), Throughput::default());
+        pending.sent(4, at(0));
+        for end in [150, 160, 170, 180] {
+            let before = pending.load(at(end));
+            pending.settle(Span::from_millis(end), at(end));
+            assert_eq!(throughput.ended(Bytes::ZERO, before, pending.load(at(end))), None);
+        }
     }
 
     #[test]

@@ -41,6 +41,8 @@ pub(crate) struct Card {
     /// What its times are, if not those of its kind.
     pub(crate) times: Option<Times>,
     pub(crate) reliability: f32,
+    /// Seconds that a request takes which does not end well.
+    pub(crate) lost_s: f32,
     /// Useful concurrency, requests; 0 is that of its kind.
     pub(crate) limit: u8,
     pub(crate) trials_since_change: u8,
@@ -116,6 +118,7 @@ impl Default for Card {
             coverage: Coverage::Whole,
             times: None,
             reliability: 1.0,
+            lost_s: 0.0,
             limit: 0,
             trials_since_change: u8::MAX,
             standing: Standing::Fine,
@@ -141,6 +144,7 @@ impl Card {
         Terms {
             forecast: with_ramp(self.times.map_or(kind.forecast, |times| times.forecast()), self.connection, now),
             reliability: self.reliability,
+            lost_s: self.lost_s,
             in_flight: self.reserved,
             limit: if self.limit == 0 { kind.prior.concurrency } else { self.limit.into() },
             ceiling: None,

@@ -70,6 +70,8 @@ pub struct Terms {
     pub forecast: Forecast,
     /// Share of requests that end well, 0..=1, cautious.
     pub reliability: f32,
+    /// Seconds that a request takes which does not end well; less than one that does counts like that.
+    pub lost_s: f32,
     /// Requests in flight, reservations included.
     pub in_flight: u32,
     /// Recommended most in flight.
@@ -114,8 +116,10 @@ const INCUMBENT_FACTOR: f32 = 0.95;
 /// The cost of a peer whose round trip cannot be read because it withholds echoes is multiplied by this: it loses to its equals, and what it delivered still decides
 /// among others. Higher punishes a peer that does not know cookies well, lower is lost in one step of the order. Unmeasured heuristic.
 const WITHHOLDING_FACTOR: f32 = 1.1;
-/// The least reliability that divides a cost: below it a peer is cooling off anyway.
+/// The least reliability that is counted with: below it a peer is cooling off anyway.
 const MIN_RELIABILITY: f32 = 0.05;
+/// What a p95 leaves out.
+const TAIL_SHARE: f32 = 0.05;
 /// Most that a request already running may be late, as a multiple of its tail, before its lateness counts.
 const OVERDUE_TAILS: f32 = 1.0;
 
@@ -142,8 +146,8 @@ impl Terms {
         let tail = mean * (usual_tail / usual.max(1e-6)).max(1.0);
         let overdue = if self.oldest_pending_s > OVERDUE_TAILS * usual_tail { self.oldest_pending_s } else { 0.0 };
         let factor = if self.incumbent { INCUMBENT_FACTOR } else { 1.0 }
-            * if self.withholds_echoes { WITHHOLDING_FACTOR } else { 1.0 }
-            / self.reliability.max(MIN_RELIABILITY);
+            * if self.withholds_echoes { WITHHOLDING_FACTOR } else { 1.0 };
+        let lost_s = self.lost_s.max(mean);
         let alone = size.get() as f32 / usual.max(1e-6);
         let capacity = self.capacity.map_or(alone * limit as f32, |capacity| capacity.total.max(alone));
         let opening = self.forecast.ramp.opening(capacity);
@@ -151,8 +155,8 @@ impl Terms {
             slot,
             class,
             basis: self.forecast.basis,
-            cost_s: mean.max(overdue) * factor,
-            tail_s: tail.max(overdue) * factor,
+            cost_s: (mean.max(overdue) + times(self.failures(), lost_s)) * factor,
+            tail_s: (tail.max(overdue) + times(self.failures_tail(), lost_s)) * factor,
             usual_s: usual,
             pace: capacity,
             opening,
@@ -177,7 +181,27 @@ impl Terms {
     }
 }
 
+/// So many of what takes so long, which may be for ever.
+#[inline]
+fn times(count: f32, each_s: f32) -> f32 {
+    if count > 0.0 { count * each_s } else { 0.0 }
+}
+
 impl Terms {
+    /// Failures to be expected before the first success.
+    #[inline]
+    fn failures(&self) -> f32 {
+        let reliability = self.reliability.max(MIN_RELIABILITY);
+        (1.0 - reliability) / reliability
+    }
+
+    /// The same at p95: of one request in twenty the first n fail where (1 − reliability)^n is a twentieth.
+    #[inline]
+    fn failures_tail(&self) -> f32 {
+        let failing = 1.0 - self.reliability.max(MIN_RELIABILITY);
+        if failing <= TAIL_SHARE { 0.0 } else { libm::logf(TAIL_SHARE) / libm::logf(failing) - 1.0 }
+    }
+
     /// [`quote`](Self::quote) where it is not called for each of thousands.
     #[inline(never)]
     pub fn quoted(&self, slot: Slot, size: Bytes, last_tried: u64, salt: u32) -> Option<Quote> {
@@ -210,11 +234,13 @@ impl Terms {
 
     /// Seconds for one more request behind those in flight: its own pace, or its turn in the total rate, whichever is later (RANK-1).
     fn behind_queue_s(&self, size: Bytes, capacity: &Capacity) -> f32 {
+        let usual_s = self.forecast.warm_s(size);
         let size = size.get() as f32;
         // Together they move at least what one body did after its first byte: a total of tiny requests shows how far a peer is, and not how much it bears.
         let total = capacity.total.max(1.0 / self.forecast.secs_per_byte.max(1e-12));
         let turn = size * (self.in_flight as f32 + 1.0) / total.max(1.0);
-        let alone = size / capacity.single.unwrap_or(capacity.total).max(1.0);
+        // Neither the rate of requests of another size nor the time of those that had others beside them is less than one takes alone.
+        let alone = (size / capacity.single.unwrap_or(capacity.total).max(1.0)).min(usual_s);
         // The total counts whole waits, so the first byte is in it already when requests queue; alone it comes on top.
         turn.max(alone).max(self.forecast.first_byte_s)
     }
@@ -295,6 +321,7 @@ mod tests {
                 basis: Basis::Measured,
             },
             reliability: 1.0,
+            lost_s: 0.0,
             in_flight: 0,
             limit: 4,
             ceiling: None,

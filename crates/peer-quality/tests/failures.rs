@@ -1,0 +1,103 @@
+//! What failures say of a peer, and what they do not say of others (EST-9, RANK-1, RANK-3).
+#![allow(missing_docs)]
+
+use peer_quality::measure::{Delivery, End, Fault};
+use peer_quality::rank::Work;
+use peer_quality::units::{Bytes, Span, Time};
+use peer_quality::{Engine, Fact, Seed, Slot};
+
+const RANGE: Bytes = Bytes::from_kib(1024);
+const WORK: Work =
+    Work { range: RANGE, ranges: Some(1), sources: 4, scope: 1, decision: 1, in_flight: 0, wanted: Some(1) };
+
+fn engine(peers: u32) -> Engine<u32> {
+    let mut engine = Engine::new(64, Seed::new(5));
+    (0..peers).for_each(|peer| {
+        engine.admit(peer);
+    });
+    engine
+}
+
+/// A request to `peer` that takes so long.
+fn fetched(engine: &mut Engine<u32>, peer: u32, millis: u64, bytes: u64, end: End, now: &mut Time) {
+    let elapsed = Span::from_millis(millis);
+    engine.handle(peer, Fact::Sent { requests: 1 }, *now);
+    *now = Time::from_micros(now.as_micros() + elapsed.as_micros());
+    let first_byte = (bytes > 0).then(|| Span::from_millis(20));
+    engine.handle(peer, Fact::Ended(Delivery { bytes: Bytes::new(bytes), elapsed, first_byte, end }), *now);
+}
+
+fn chosen(engine: &mut Engine<u32>, work: &Work, now: Time) -> Vec<u32> {
+    let everybody: Vec<Slot> = engine.slots().collect();
+    let mut advice = Vec::new();
+    engine.decide(work, &everybody, now, &mut advice);
+    advice.iter().map(|pick| engine.key(pick.slot)).collect()
+}
+
+#[test]
+fn many_who_do_not_deliver_make_nobody_else_look_hopeless() {
+    // One delivers, eight dribble until their requests are given up, four were never asked.
+    let (mut engine, mut now) = (engine(13), Time::from_secs(1));
+    for round in 0..3 {
+        fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now);
+        for peer in 1..9 {
+            fetched(&mut engine, peer, 30_000, 5_000 + round, End::Failed(Fault::Timeout), &mut now);
+        }
+    }
+    fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now);
+    let stranger = engine.find(&12).unwrap();
+    assert!(engine.forecast(stranger, now).mean_s(RANGE) < 1.0, "{:?}", engine.forecast(stranger, now));
+    // So they are tried while there is work for a while.
+    let work = Work { ranges: Some(100), wanted: Some(8), ..WORK };
+    let mut tried = 0;
+    for decision in 0..40 {
+        let work = Work { decision, ..work };
+        tried += chosen(&mut engine, &work, now).iter().filter(|peer| **peer >= 9).count();
+    }
+    assert!(tried >= 8, "{tried}");
+}
+
+#[test]
+fn a_peer_whose_failures_take_long_gets_no_last_range_however_fast_it_is() {
+    let (mut engine, mut now) = (engine(2), Time::from_secs(1));
+    for _ in 0..20 {
+        fetched(&mut engine, 0, 50, RANGE.get(), End::Completed, &mut now);
+        fetched(&mut engine, 1, 2_000, RANGE.get(), End::Completed, &mut now);
+    }
+    let last = Work { sources: 1, ..WORK };
+    assert_eq!(chosen(&mut engine, &last, now), [0]);
+    // From now on one of three requests to the fast one is silent until it is given up.
+    for _ in 0..8 {
+        fetched(&mut engine, 0, 30_000, 0, End::Failed(Fault::Timeout), &mut now);
+        fetched(&mut engine, 0, 50, RANGE.get(), End::Completed, &mut now);
+        fetched(&mut engine, 0, 50, RANGE.get(), End::Completed, &mut now);
+        fetched(&mut engine, 1, 2_000, RANGE.get(), End::Completed, &mut now);
+    }
+    assert_eq!(chosen(&mut engine, &last, now), [1]);
+}
+
+#[test]
+fn a_peer_that_fails_at_once_is_still_dearer_than_one_that_does_not() {
+    let (mut engine, mut now) = (engine(2), Time::from_secs(1));
+    for round in 0..30 {
+        for peer in 0..2 {
+            fetched(&mut engine, peer, 100, RANGE.get(), End::Completed, &mut now);
+        }
+        if round % 2 == 0 {
+            fetched(&mut engine, 0, 1, 0, End::Failed(Fault::Transport), &mut now);
+        }
+    }
+    assert_eq!(chosen(&mut engine, &Work { sources: 1, ..WORK }, now), [1]);
+}
+
+#[test]
+fn a_peer_that_cuts_every_request_off_is_no_better_than_one_that_fails_half_as_often() {
+    let (mut engine, mut now) = (engine(2), Time::from_secs(1));
+    for _ in 0..12 {
+        fetched(&mut engine, 0, 30, RANGE.get() / 2, End::Interrupted, &mut now);
+        fetched(&mut engine, 1, 400, RANGE.get(), End::Completed, &mut now);
+    }
+    let cutter = engine.find(&0).unwrap();
+    assert!(engine.view(cutter, now).reliability.is_some_and(|share| share < 0.3));
+    assert_eq!(chosen(&mut engine, &Work { sources: 1, ..WORK }, now), [1]);
+}
