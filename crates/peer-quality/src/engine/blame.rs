@@ -17,7 +17,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let peer = self.peers.value(slot);
         match delivery.end {
             End::Completed => {
-                self.downlink.completed(delivery.elapsed);
+                self.downlink.completed(delivery.bytes, delivery.elapsed, now);
                 self.duplicates.earn(delivery.bytes);
                 if !self.common.is_quiet() {
                     let prior = self.population.prior(peer.path);

@@ -2,7 +2,8 @@
 //!
 //! The one idea: a peer that is slow is slow alone. Where most peers run out of time together (AUD-7), each with some of its bytes,
 //! there are more requests than our link finishes in time. What they brought says how many it would finish; from then on no more than that are in flight over all peers.
-//! The number grows while requests end well within the time after which they would be given up.
+//! The number grows while requests end well within the time after which they would be given up, and where fewer at once move less than many did: then it was not
+//! the link.
 
 use crate::units::{Bytes, Span, Time};
 
@@ -15,6 +16,13 @@ const AT_EASE: f64 = 0.25;
 /// Requests that end in time, but not at ease, for each that may be in flight before one more is tried.
 const ENDS_TO_GROW: u32 = 4;
 
+/// Ends without one that ran out of time, for each that may be in flight, after which one more is tried whatever they took. Higher lives with an old verdict for long, lower
+/// crowds a full link. Unmeasured heuristic.
+const ENDS_TO_TRY: u32 = 64;
+/// Where so many as are allowed move less than this share of what more of them did, one more is tried. Higher takes noise for proof that the link is not full, lower
+/// believes in a full link for long. Unmeasured heuristic.
+const MOVES_LESS: f64 = 0.8;
+
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Downlink {
@@ -23,8 +31,13 @@ pub struct Downlink {
     /// When it was lowered last, and after how long a request was given up then.
     cut_at: Time,
     patience: Span,
+    /// Bytes per second that all requests together moved then.
+    moved: f64,
     /// Ends since the limit changed.
     ends: u32,
+    /// What those brought that met this limit all the while, and since when.
+    brought: Bytes,
+    brought_from: Time,
 }
 
 /// A request that ran out of time.
@@ -59,40 +72,65 @@ impl Downlink {
         self.limit = (would_finish as u32).min(below).max(1);
         self.cut_at = now;
         self.patience = timed_out.elapsed;
+        self.moved = f64::from(timed_out.in_flight) * rate(timed_out.bytes, timed_out.elapsed);
         self.ends = 0;
     }
 
-    /// A request ended well after `elapsed`.
-    pub fn completed(&mut self, elapsed: Span) {
+    /// A request for so many bytes ended well after `elapsed`.
+    pub fn completed(&mut self, bytes: Bytes, elapsed: Span, now: Time) {
         if self.limit == 0 {
             return;
         }
         self.ends = self.ends.saturating_add(1);
+        if self.ends <= self.limit {
+            // Sent under another limit.
+            (self.brought, self.brought_from) = (Bytes::ZERO, now);
+        } else {
+            self.brought = Bytes::new(self.brought.get().saturating_add(bytes.get()));
+        }
         // One more takes its share of the link from all.
         let (limit, patience_s) = (f64::from(self.limit), self.patience.as_secs_f64());
         let then_s = elapsed.as_secs_f64() * (limit + 1.0) / limit;
         // Whatever else shared the link, so many like this one would have ended in time one after the other.
         let in_turn = (IN_TIME * patience_s / elapsed.as_secs_f64().max(1e-6)) as u32;
         if in_turn > self.limit {
-            self.limit = in_turn;
-            self.ends = 0;
+            self.allow(in_turn);
             return;
         }
         let ends = if then_s <= AT_EASE * patience_s { 1 } else { ENDS_TO_GROW.saturating_mul(self.limit) };
-        if self.ends >= ends && then_s <= IN_TIME * patience_s {
-            self.limit = self.limit.saturating_add(1);
-            self.ends = 0;
+        let in_time = self.ends >= ends && then_s <= IN_TIME * patience_s;
+        let is_old = self.ends >= ENDS_TO_TRY.saturating_mul(self.limit);
+        if in_time || is_old || self.moves_less(now) {
+            self.allow(self.limit.saturating_add(1));
         }
     }
+
+    fn allow(&mut self, limit: u32) {
+        self.limit = limit;
+        self.ends = 0;
+    }
+
+    /// Whether so many as are allowed move less than more of them did.
+    fn moves_less(&self, now: Time) -> bool {
+        let measured = self.ends.saturating_sub(self.limit);
+        measured >= ENDS_TO_GROW.max(self.limit.saturating_mul(2))
+            && rate(self.brought, now.since(self.brought_from)) < MOVES_LESS * self.moved
+    }
+}
+
+/// Bytes per second.
+fn rate(bytes: Bytes, elapsed: Span) -> f64 {
+    bytes.as_f64() / elapsed.as_secs_f64().max(1e-6)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SIZE: Bytes = Bytes::new(2_000_000);
+
     fn slow(in_flight: u32, kilobytes: u64) -> TimedOut {
-        let (bytes, size) = (Bytes::new(kilobytes * 1000), Bytes::new(2_000_000));
-        TimedOut { bytes, size, elapsed: Span::from_secs(30), in_flight }
+        TimedOut { bytes: Bytes::new(kilobytes * 1000), size: SIZE, elapsed: Span::from_secs(30), in_flight }
     }
 
     #[test]
@@ -116,6 +154,22 @@ mod tests {
     }
 
     #[test]
+    fn where_fewer_move_less_it_was_not_the_link() {
+        // Three of four peers fell to a sixteenth at once, and their requests were given up after three seconds.
+        let mut link = Downlink::default();
+        let late = TimedOut { bytes: Bytes::new(470_000), size: SIZE, elapsed: Span::from_secs(3), in_flight: 4 };
+        link.timed_out(&late, Time::from_secs(3));
+        assert_eq!(link.limit(), Some(1));
+        let mut now = Time::from_secs(3);
+        for _ in 0..100 {
+            // As many as are allowed, 13 s each.
+            now = Time::from_micros(now.as_micros() + 13_000_000 / u64::from(link.limit().unwrap()));
+            link.completed(SIZE, Span::from_secs(13), now);
+        }
+        assert_eq!(link.limit(), Some(4), "as many as moved that much");
+    }
+
+    #[test]
     fn the_limit_grows_as_far_as_requests_end_in_time_and_at_once_when_the_link_is_back() {
         let cut = || {
             let mut link = Downlink::default();
@@ -123,15 +177,20 @@ mod tests {
             link
         };
         // Ten seconds of the link for each request in flight: two end in time, three do not.
-        let mut still = cut();
-        for _ in 0..1000 {
-            still.completed(Span::from_secs(10 * u64::from(still.limit().unwrap())));
+        let (mut still, mut now) = (cut(), Time::from_secs(30));
+        for _ in 0..63 {
+            now = Time::from_micros(now.as_micros() + 10_000_000);
+            still.completed(SIZE, Span::from_secs(10 * u64::from(still.limit().unwrap())), now);
         }
         assert_eq!(still.limit(), Some(1), "the one that fills the link");
+        for _ in 0..64 {
+            still.completed(SIZE, Span::from_secs(10), now);
+        }
+        assert_eq!(still.limit(), Some(2), "now and then one more is tried");
         let mut back = cut();
-        back.completed(Span::from_millis(100));
+        back.completed(SIZE, Span::from_millis(100), now);
         assert_eq!(back.limit(), Some(135), "a tenth of a second each, and 30 s of patience");
-        (0..200).for_each(|_| back.completed(Span::from_millis(100)));
+        (0..200).for_each(|_| back.completed(SIZE, Span::from_millis(100), now));
         assert_eq!(back.limit(), Some(335));
     }
 }
