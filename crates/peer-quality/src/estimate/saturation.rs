@@ -27,6 +27,9 @@ const FADE: f32 = 0.98;
 /// One end says nothing of total rates further than this factor from what is known: an absurd sample must not pass for a capacity.
 /// A real change gets there in a few ends.
 const BELIEVABLE: f32 = 3.0;
+/// The rate of another level further than this factor beyond what one shows is out of date. Lower takes noise for it, higher follows a peer that turned slow later. Unmeasured
+/// heuristic.
+const OUT_OF_DATE: f32 = 1.5;
 /// Least weight of a level that takes part in a judgement.
 const KNOWN: f32 = 0.5;
 
@@ -123,6 +126,7 @@ impl Saturation {
         let weight = f32::from(ends).min(SEEN_ENOUGH);
         self.weights[at] = (before + weight).min(MEMORY);
         self.rates[at] += (rate - self.rates[at]) * weight / self.weights[at];
+        self.reconcile(at);
         self.ends = self.ends.saturating_add(ends);
         let seen = self.weights[self.current as usize] >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
         if seen || self.ends >= ENDS_TO_GIVE_UP {
@@ -131,6 +135,15 @@ impl Saturation {
             if !confirmed {
                 self.current = self.current.min(self.start);
             }
+        }
+    }
+
+    /// A total rises with the concurrency, and no faster than it: what a level shows bounds what the others, seen before it, can still be.
+    #[inline]
+    fn reconcile(&mut self, at: usize) {
+        let (shown, level) = (OUT_OF_DATE * self.rates[at], f32::from(LEVELS[at]));
+        for (rate, other) in self.rates.iter_mut().zip(LEVELS) {
+            *rate = rate.min(shown * (f32::from(other) / level).max(1.0));
         }
     }
 
@@ -231,6 +244,18 @@ mod tests {
         assert!(usual(&up[400..]) >= 8, "{}", usual(&up[400..]));
         let down = drive(&mut saturation, 2, 600);
         assert!(usual(&down[400..]) <= 3, "{}", usual(&down[400..]));
+    }
+
+    #[test]
+    fn what_other_levels_achieved_before_is_no_more_than_what_one_shows_now() {
+        let mut saturation = Saturation::default();
+        for n in [1, 2, 4, 8] {
+            (0..6).for_each(|_| saturation.observe_total(n as f32, 1e6 * n as f32, 1));
+        }
+        // A tenth of it from now on, seen at one level only: without it the others fade after twice as many.
+        (0..40).for_each(|_| saturation.observe_total(4.0, 0.4e6, 1));
+        assert!(saturation.best_rate().unwrap() < 2e6, "{:?}", saturation.best_rate());
+        assert!(saturation.single_rate().is_none_or(|rate| rate < 1e6), "{:?}", saturation.single_rate());
     }
 
     #[test]
