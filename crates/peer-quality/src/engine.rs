@@ -22,6 +22,7 @@ use crate::peer::roster::Roster;
 use crate::peer::{Peer, Uncharged};
 use crate::rank::crowds::Crowds;
 use crate::rank::decide::decide;
+use crate::rank::explore::Turns;
 use crate::rank::plan::{self, Advice, Work};
 use crate::rank::quote::Quote;
 use crate::seed::Seed;
@@ -65,6 +66,7 @@ pub struct Engine<K> {
     /// Size of a request of the latest decision.
     request: Bytes,
     decisions: u64,
+    turns: Turns,
     events: VecDeque<Event<K>>,
     quotes: Vec<Quote>,
 }
@@ -88,6 +90,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             duplicates: Budget::default(),
             request: Bytes::ZERO,
             decisions: 0,
+            turns: Turns::default(),
             events: VecDeque::new(),
             quotes: Vec::new(),
         }
@@ -341,7 +344,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         into.clear();
         let mut quotes = core::mem::take(&mut self.quotes);
         self.quote_all(work, candidates, now, &mut quotes);
-        self.advise(&quotes, work, into);
+        let mut turns = self.turns;
+        self.advise(&quotes, work, &mut turns, into);
+        self.turns = turns;
         self.quotes = quotes;
         self.request = work.range;
         for pick in &*into {
@@ -355,8 +360,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// The answer, within what our own link takes.
-    fn advise(&self, quotes: &[Quote], work: &Work, into: &mut Advice) {
-        decide(quotes, work, self.decisions, into);
+    fn advise(&self, quotes: &[Quote], work: &Work, turns: &mut Turns, into: &mut Advice) {
+        decide(quotes, work, self.decisions, turns, into);
         if let Some(limit) = self.downlink.limit() {
             // Where nothing is under way for this work, it may begin.
             let most = limit.saturating_sub(self.in_flight.requests).max(u32::from(work.in_flight == 0));

@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use crate::rank::explore;
+use crate::rank::explore::{self, Turns};
 use crate::rank::plan::{self, Advice, Pick, Work};
 use crate::rank::quote::Quote;
 use crate::table::Slot;
@@ -14,7 +14,7 @@ use crate::table::Slot;
 const MARGIN: usize = 8;
 
 /// Decides who should do `work`, out of `quotes` in any order; `decisions` were made, this one among them.
-pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut Advice) {
+pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, turns: &mut Turns, into: &mut Advice) {
     let few = work.sources.saturating_add(MARGIN);
     let mut proven = Order::new(quotes, few, |quote| plan::is_admissible(quote) && quote.is_proven());
     let mut cold = Order::new(quotes, few, |quote| plan::is_admissible(quote) && !quote.is_proven() && quote.room > 0);
@@ -30,7 +30,7 @@ pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, into: &mut A
     if proven.is_empty() {
         plan::spread(cold.first(work.sources), work, into);
     } else {
-        trust(quotes, &mut proven, &mut cold, work, decisions, into);
+        trust(quotes, &mut proven, &mut cold, work, decisions, turns, into);
     }
     if !into.is_empty() || work.sources == 0 {
         return;
@@ -56,6 +56,7 @@ fn trust(
     cold: &mut Order<'_, impl Fn(&Quote) -> bool>,
     work: &Work,
     decisions: u64,
+    turns: &mut Turns,
     into: &mut Advice,
 ) {
     let known = proven.len();
@@ -66,13 +67,12 @@ fn trust(
     let schedule = explore::Schedule {
         sources: work.sources,
         proven: known,
-        decision: if alone { decisions } else { work.decision },
         decisions,
         best_s: leading.iter().map(|quote| quote.usual_s).fold(f32::INFINITY, f32::min),
         end_s: if alone { f32::INFINITY } else { end_s },
     };
     let best = leading.first().map(|quote| quote.slot);
-    let tried = explore::due(quotes.iter().filter(|quote| Some(quote.slot) != best), &schedule);
+    let tried = explore::due(quotes.iter().filter(|quote| Some(quote.slot) != best), &schedule, turns);
     let is_tried = |quote: &Quote| tried.is_some_and(|tried| tried.slot == quote.slot);
     // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
     // the best of an answer with several is the best.

@@ -24,9 +24,11 @@ const MAX_TURNS: f32 = 4096.0;
 /// An unmeasured peer is assumed to need this many times the average, when the end of a request is at stake. Higher tries nobody in short requests, lower lets one slow
 /// stranger hold up the end. Unmeasured heuristic.
 const UNPROVEN_FACTOR: f32 = 4.0;
-/// One in this many of the decisions that try an unmeasured peer assumes no more than the average of one that was never tried: where those that were measured are slow, nobody else would ever be
-/// tried in requests of a few times their length. Higher leaves strangers waiting longer, lower risks the end of more requests. Unmeasured heuristic.
+/// Where so many trials of unmeasured peers were due and none was in time, the next assumes no more than the average: where those that were measured are
+/// slow, or requests short, nobody else would ever be tried. Higher leaves strangers waiting longer, lower risks the end of more requests. Unmeasured heuristic.
 const TRUSTING: u64 = 4;
+/// A trial that is due, in parts that divide by all periods.
+const TURN: u64 = 16;
 
 /// What exploration needs to know of a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +37,6 @@ pub struct Schedule {
     pub sources: usize,
     /// Peers proven and fit for ordinary work.
     pub proven: usize,
-    /// Number of the decision, about its content; for a content of one request, among all decisions.
-    pub decision: u64,
     /// All decisions made.
     pub decisions: u64,
     /// Expected seconds of one request at the best peer.
@@ -45,19 +45,40 @@ pub struct Schedule {
     pub end_s: f32,
 }
 
+/// Trials that are due. Each decision brings the next one nearer; one that was due and not in time is made up for later, whatever requests look like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Of unmeasured peers, in parts of a [`TURN`].
+    unmeasured: u64,
+    /// Of measured ones.
+    measured: u64,
+}
+
+impl Turns {
+    /// A decision is made, where peers that are proven are `few` or many.
+    fn pass(&mut self, few: bool) {
+        let period = if few { PERIOD_FEW } else { PERIOD_MANY };
+        self.unmeasured = (self.unmeasured + TURN / period).min(TRUSTING * TURN);
+        self.measured = (self.measured + TURN / PERIOD_PROVEN).min(TURN);
+    }
+}
+
 /// The peer to try in this decision, if one is due: unmeasured ones first, then whoever is most overdue.
-pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Schedule) -> Option<Quote> {
+pub fn due<'a>(
+    quotes: impl Iterator<Item = &'a Quote> + Clone,
+    schedule: &Schedule,
+    turns: &mut Turns,
+) -> Option<Quote> {
+    turns.pass(schedule.proven < schedule.sources.saturating_mul(MANY));
     let may = |quote: &Quote| is_idle(quote) && quote.may_be_tried;
     let is_open = |quote: &Quote| may(quote) && in_time(quote, schedule.end_s);
-    let few = schedule.proven < schedule.sources.saturating_mul(MANY);
-    let period = if few { PERIOD_FEW } else { PERIOD_MANY };
-    // The first decision about a content leads with who is proven.
-    if schedule.decision % period == 1 {
-        let trusts = (schedule.decisions / period).is_multiple_of(TRUSTING);
-        let trusted = |quote: &Quote| trusts && quote.last_tried == 0 && may(quote) && quote.usual_s <= schedule.end_s;
+    if turns.unmeasured >= TURN {
+        let trusts = turns.unmeasured >= TRUSTING * TURN;
+        let trusted = |quote: &Quote| trusts && may(quote) && quote.cost_s <= schedule.end_s;
         let fits = |quote: &Quote| is_open(quote) || trusted(quote);
         let cold = |quote: &&Quote| !quote.is_proven() && quote.class <= Class::Probation && fits(quote);
         if let Some(cold) = quotes.clone().filter(cold).min_by_key(|quote| (quote.last_tried, quote.key())) {
+            turns.unmeasured = 0;
             return Some(*cold);
         }
     }
@@ -65,7 +86,7 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
     if let Some(promising) = promising.min_by_key(|quote| quote.key()) {
         return Some(*promising);
     }
-    if schedule.decision % PERIOD_PROVEN != PERIOD_PROVEN - 1 {
+    if turns.measured < TURN {
         return None;
     }
     let open = quotes.filter(|quote| is_open(quote));
@@ -77,7 +98,10 @@ pub fn due<'a>(quotes: impl Iterator<Item = &'a Quote> + Clone, schedule: &Sched
         let comeback = PERIOD_PROVEN.checked_shl(u32::from(quote.trials_since_change) / 2).unwrap_or(u64::MAX);
         waited(quote) >= if quote.is_fitful { by_cost } else { by_cost.min(comeback) }
     };
-    open.filter(overdue).min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied()
+    let overdue = open.filter(overdue);
+    let tried = overdue.min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied();
+    turns.measured -= if tried.is_some() { TURN } else { 0 };
+    tried
 }
 
 /// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: a third, and never the only one.
@@ -122,12 +146,12 @@ mod tests {
         let mut quotes = quotes(costs);
         let proven = costs.iter().filter(|(_, proven)| *proven).count();
         let mut counts = alloc::vec![0; costs.len()];
+        let mut turns = Turns::default();
         for decision in 0..decisions {
             let best_s = costs[0].0;
-            let schedule =
-                Schedule { sources, proven, decision, decisions: decision + 1, best_s, end_s: f32::INFINITY };
+            let schedule = Schedule { sources, proven, decisions: decision + 1, best_s, end_s: f32::INFINITY };
             quotes[0].last_tried = decision + 1;
-            if let Some(tried) = due(quotes[1..].iter(), &schedule) {
+            if let Some(tried) = due(quotes[1..].iter(), &schedule, &mut turns) {
                 quotes[tried.slot.index()].last_tried = decision + 1;
                 counts[tried.slot.index()] += 1;
             }
@@ -166,30 +190,44 @@ mod tests {
     #[test]
     fn a_peer_that_was_better_before_is_tried_soon_and_then_ever_later() {
         let mut quotes = quotes(&[(1.0, true), (100.0, true)]);
-        let mut tried = Vec::new();
+        let (mut tried, mut turns) = (Vec::new(), Turns::default());
         for decision in 0..400 {
-            let schedule =
-                Schedule { sources: 1, proven: 2, decision, decisions: decision, best_s: 1.0, end_s: f32::INFINITY };
+            let schedule = Schedule { sources: 1, proven: 2, decisions: decision, best_s: 1.0, end_s: f32::INFINITY };
             quotes[1].trials_since_change = tried.len() as u8;
-            if due(quotes[1..].iter(), &schedule).is_some() {
+            if due(quotes[1..].iter(), &schedule, &mut turns).is_some() {
                 quotes[1].last_tried = decision;
                 tried.push(decision);
             }
         }
-        assert_eq!(tried, [15, 23, 39, 55, 87, 119, 183, 247, 375]);
+        assert_eq!(tried, [8, 16, 32, 48, 80, 112, 176, 240, 368]);
     }
 
     #[test]
-    fn nothing_unproven_is_tried_at_the_end_of_a_request() {
+    fn nothing_unproven_is_tried_at_the_end_of_a_request_unless_it_waited_for_long() {
         let mut quotes = quotes(&[(1.0, true), (1.0, false)]);
-        let at = |quotes: &[Quote], decisions, end_s| {
-            due(quotes[1..].iter(), &Schedule { sources: 4, proven: 1, decision: 1, decisions, best_s: 1.0, end_s })
-                .is_some()
+        let tried = |quotes: &[Quote], unmeasured, end_s| {
+            let schedule = Schedule { sources: 4, proven: 1, decisions: 9, best_s: 1.0, end_s };
+            due(quotes[1..].iter(), &schedule, &mut Turns { unmeasured, measured: 0 }).is_some()
         };
-        // Four times the average, but for one decision of four about whoever never had a chance: then the average.
-        assert!(!at(&quotes, 5, 3.9) && at(&quotes, 5, 4.0));
-        assert!(!at(&quotes, 16, 0.9) && at(&quotes, 16, 1.0));
-        quotes[1].last_tried = 1;
-        assert!(!at(&quotes, 16, 3.9));
+        let (a_turn, a_long_wait) = (TURN, TRUSTING * TURN);
+        assert!(!tried(&quotes, 0, 4.0), "no turn");
+        // Four times the average; after a long wait the average, unless it failed.
+        assert!(!tried(&quotes, a_turn, 3.9) && tried(&quotes, a_turn, 4.0));
+        assert!(!tried(&quotes, a_long_wait, 0.9) && tried(&quotes, a_long_wait, 1.0));
+        quotes[1].cost_s = 3.0;
+        assert!(!tried(&quotes, a_long_wait, 2.9));
+    }
+
+    #[test]
+    fn a_turn_that_was_not_in_time_is_made_up_for_in_the_next_request() {
+        // Requests of three decisions each, of which the first has time for a trial: whatever the period, nobody is overlooked.
+        let quotes = quotes(&[(1.0, true), (1.0, false)]);
+        let mut turns = Turns::default();
+        let tried = (0..300).filter(|decision| {
+            let end_s = if decision % 3 == 0 { 4.0 } else { 0.5 };
+            let schedule = Schedule { sources: 4, proven: 1, decisions: *decision, best_s: 1.0, end_s };
+            due(quotes[1..].iter(), &schedule, &mut turns).is_some()
+        });
+        assert!((50..=75).contains(&tried.count()));
     }
 }
