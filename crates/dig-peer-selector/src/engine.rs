@@ -105,7 +105,10 @@ impl PeerSelector {
         let mut state = self.lock();
         let Some(content) = state.content(&req.content) else { return Selection::empty() };
         state.release_leases(content, now, |_| true);
-        state.name_candidates(content, candidates, &self.clock, now);
+        // That nobody is needed any more says nothing of who holds it.
+        if req.range_count != Some(0) || !candidates.is_empty() {
+            state.name_candidates(content, candidates, &self.clock, now);
+        }
         let gave = match req.range_count {
             Some(0) => Selection::empty(),
             ranges => state.choose(req, content, ranges, &[], now),
@@ -154,7 +157,8 @@ impl PeerSelector {
             Some((at, range.piece(state.engine.find(range.peer_id.as_bytes())?, now)))
         };
         let (places, pieces): (Vec<usize>, Vec<Piece>) = under_way.ranges.iter().enumerate().filter_map(known).unzip();
-        let holders = state.holders(content);
+        let mut holders = state.holders(content);
+        holders.retain(|&slot| !state.contents.value(content).lacks(slot, now));
         let largest = pieces.iter().map(|piece| piece.size).max().unwrap_or_default();
         let work = work(req, state.contents.value(content), req.range_count);
         let work = Work { range: largest, wanted: under_way.free_slots, ..work };

@@ -29,7 +29,8 @@ impl Slots {
             let used = self.before.saturating_add(self.taken);
             if self.taken < self.offered {
                 (self.known, self.growth) = (used, 0);
-            } else {
+            } else if used >= self.known {
+                // An answer that the peers' room kept below the free slots says nothing of more.
                 self.growth = self.growth.saturating_mul(2).max(1);
                 self.known = self.known.max(used.saturating_add(self.growth));
             }
@@ -73,6 +74,17 @@ mod tests {
             let offers = offers(slots, 12);
             assert!(offers[8..].contains(&1), "{slots}: {offers:?}");
             assert!(offers[8..].iter().all(|offer| *offer <= 2), "{slots}: {offers:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_kept_small_by_the_peers_says_nothing_of_more_slots() {
+        let mut slots = Slots { known: 16, ..Slots::default() };
+        for _ in 0..40 {
+            // Five in flight already; the peers have room for three more, and all of that is taken.
+            assert_eq!(slots.free(5), Some(11));
+            slots.offer(3, 5);
+            (0..3).for_each(|_| slots.take(1));
         }
     }
 

@@ -62,6 +62,17 @@ fn c26_a_failing_active_peer_is_replaced() {
 }
 
 #[test]
+fn c24_that_nothing_is_needed_any_more_does_not_make_its_holders_forgotten() {
+    let world = World::new(1);
+    world.select(1..=4, 4);
+    let nothing = ContentRequest { range_count: Some(0), ..ContentRequest::new(content(1), 4) };
+    assert!(world.selector.select(&nothing, &[]).peers.is_empty());
+    // The last range failed after all.
+    let again = world.selector.rebalance(&ContentRequest::new(content(1), 4), &[], &RangePlanDelta::of_count(4));
+    assert_eq!(again.peers.len(), 4);
+}
+
+#[test]
 fn c26_a_failing_peer_that_is_the_only_holder_is_tried_again() {
     let world = World::new(26);
     world.select([1], 1);
