@@ -31,6 +31,8 @@ pub struct RangeUnderWay {
     pub progress: Option<RangeProgress>,
     /// How many peers were asked for it and have not failed, at least 1.
     pub holders: u32,
+    /// How often it was given up before: what a further move has to gain doubles each time.
+    pub given_up: u32,
 }
 
 /// What came of a range so far.
@@ -77,6 +79,7 @@ impl RangeUnderWay {
             sent: Time::from_micros(now.as_micros().saturating_sub(span(self.age).as_micros())),
             progress: self.progress.map(progress),
             holders: self.holders,
+            given_up: self.given_up,
         }
     }
 }

@@ -5,7 +5,9 @@ mod common;
 use std::time::Duration;
 
 use common::{MIB, Told, World, candidates, content, peer};
-use dig_peer_selector::{ContentRequest, PeerSelector, RangeProgress, RangeReview, RangeUnderWay, Recourse, UnderWay};
+use dig_peer_selector::{
+    ContentRequest, FailureReason, PeerSelector, RangeProgress, RangeReview, RangeUnderWay, Recourse, UnderWay,
+};
 
 /// A selector that has three peers of 1 MiB/s for a content.
 fn known() -> PeerSelector {
@@ -25,6 +27,7 @@ fn under_way(id: u8, age_ms: u64, bytes: u64) -> RangeUnderWay {
         age: Duration::from_millis(age_ms),
         progress: Some(RangeProgress { bytes, first_byte }),
         holders: 1,
+        given_up: 0,
     }
 }
 
@@ -55,6 +58,27 @@ fn who_and_what_is_unknown_is_passed_over() {
     assert_eq!(selector.review(&unheard, &under_way), RangeReview::default());
     let absurd = RangeUnderWay { length: u64::MAX, age: Duration::MAX, holders: 0, ..ranges[0] };
     review(&selector, &[absurd]);
+}
+
+#[test]
+fn who_does_not_have_the_content_would_not_bring_it_sooner() {
+    let world = World { selector: known(), ..World::new(7) };
+    let late = [under_way(1, 9_000, 100)];
+    for id in [2, 3] {
+        world.tell(peer(id), Told::failed(FailureReason::Unavailable));
+    }
+    assert_eq!(review(&world.selector, &late).moves, [], "whoever is asked instead would be the same again");
+    assert!(!review(&known(), &late).moves.is_empty());
+}
+
+#[test]
+fn what_was_moved_before_has_to_gain_more() {
+    let selector = known();
+    let moves = |given_up| {
+        let again = RangeUnderWay { given_up, ..under_way(1, 9_000, 400_000) };
+        review(&selector, &[again]).moves.len()
+    };
+    assert_eq!([0, 1, 9, u32::MAX].map(moves), [1, 1, 0, 0]);
 }
 
 #[test]

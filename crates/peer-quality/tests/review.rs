@@ -41,7 +41,7 @@ fn piece(engine: &mut Engine<u32>, peer: u32, millis: u64, bytes: Option<u64>) -
     engine.handle(peer, Fact::Sent { requests: 1 }, sent);
     let progress =
         |bytes| Progress { bytes: Bytes::new(bytes), first_byte: (bytes > 0).then(|| Span::from_millis(20)) };
-    Piece { slot: slot(engine, peer), size: SIZE, sent, progress: bytes.map(progress), holders: 1 }
+    Piece { slot: slot(engine, peer), size: SIZE, sent, progress: bytes.map(progress), holders: 1, given_up: 0 }
 }
 
 fn review(engine: &mut Engine<u32>, work: &Work, recourse: Recourse, pieces: &[Piece]) -> (Vec<Move>, Option<Span>) {
@@ -98,7 +98,7 @@ fn advice_does_not_depend_on_how_often_it_is_asked_for() {
 fn a_stranger_that_would_take_long_is_doubled_before_it_is_late_and_never_given_up() {
     let mut engine = engine();
     // It is as far as all, in front of a queue of forty.
-    let waiting: Vec<Piece> = (0..40).map(|_| piece(&mut engine, 4, 100, None)).collect();
+    let waiting: Vec<Piece> = (0..40).map(|_| piece(&mut engine, 4, 1_000, None)).collect();
     let (given_up, _) = review(&mut engine, &WORK, Recourse::GiveUp, &waiting[..1]);
     assert!(given_up.is_empty(), "{given_up:?}");
     let (doubled, _) = review(&mut engine, &WORK, Recourse::Duplicate, &waiting[..1]);
@@ -110,8 +110,12 @@ fn a_stranger_that_would_take_long_is_doubled_before_it_is_late_and_never_given_
 #[test]
 fn a_known_slow_peer_on_time_is_given_up_at_the_end_only_and_not_for_its_fault() {
     let mut engine = engine();
-    let queue: Vec<Piece> = (0..40).map(|_| piece(&mut engine, 0, 100, Some(0))).collect();
+    let queue: Vec<Piece> = (0..40).map(|_| piece(&mut engine, 0, 1_000, Some(0))).collect();
     let last = [queue[39]];
+    let fresh = [Piece { sent: NOW, ..last[0] }];
+    let (moves, again) = review(&mut engine, &WORK, Recourse::GiveUp, &fresh);
+    assert!(moves.is_empty(), "whoever asked for it just now knew of the others: {moves:?}");
+    assert!(again.is_some_and(|again| again < Span::from_secs(1)), "{again:?}");
     let busy = Work { ranges: Some(1), ..WORK };
     assert!(review(&mut engine, &busy, Recourse::GiveUp, &last).0.is_empty(), "there is other work");
     let (moves, _) = review(&mut engine, &WORK, Recourse::GiveUp, &last);
@@ -243,6 +247,7 @@ proptest! {
                 sent: Time::from_micros(sent),
                 progress,
                 holders,
+                given_up: holders,
             })
             .collect();
         let work = Work { range: Bytes::new(range), ranges, wanted, ..WORK };

@@ -30,14 +30,15 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     ) -> Option<Span> {
         into.clear();
         let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
-        let (slow, next_s) = hedge::slow(pieces, &expected, work, recourse, now);
+        let (slow, mut next_s) = hedge::slow(pieces, &expected, work, recourse, now);
         let is_full = self.downlink.limit().is_some_and(|limit| self.in_flight.requests >= limit);
         let is_ours = self.common.is_ours() || is_full;
         if !slow.is_empty() && !is_ours && !self.is_common(pieces, &expected, &slow, now) {
             let mut quotes = core::mem::take(&mut self.quotes);
             self.quote_all(work, candidates, now, &mut quotes);
             let rest_s = hedge::rest_s(pieces, &expected, &slow, work);
-            hedge::moves(pieces, &slow, &quotes, rest_s, into);
+            let wait_s = hedge::moves(pieces, &slow, &quotes, rest_s, now, into);
+            next_s = next_s.into_iter().chain(wait_s).reduce(f32::min);
             self.quotes = quotes;
             into.retain(|one| {
                 self.duplicates.spend(one.cost(&pieces[one.piece], recourse), pieces[one.piece].size, one.is_late)

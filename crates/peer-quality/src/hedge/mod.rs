@@ -24,6 +24,8 @@ pub use budget::Budget;
 const MARGIN: f32 = 1.5;
 /// The same for a piece that is on time: strangers and far peers get pieces while there are many, and keep the last ones waiting. Unmeasured heuristic.
 const MARGIN_ON_TIME: f32 = 3.0;
+/// What a move has to gain doubles with each time that its piece was given up before, so many times at most: where everybody is slower than their records, moving ends.
+const DOUBLINGS_MAX: u32 = 10;
 /// A late peer is in the way of the other for so many times as long as that one needs.
 const IN_THE_WAY: f32 = 2.0;
 /// The least share of a piece that asking twice for it is taken to cost: what is sent late is sent all the same, and the cap on duplicates is no higher than four times the
@@ -52,6 +54,8 @@ pub struct Piece {
     pub progress: Option<Progress>,
     /// How many peers were asked for it and have not failed, at least 1.
     pub holders: u32,
+    /// How often it was given up before.
+    pub given_up: u32,
 }
 
 /// What came of a piece.
@@ -232,19 +236,37 @@ pub(crate) fn rest_s(pieces: &[Piece], expected: &[Expected], slow: &[Slow], wor
     if pace > 0.0 { work.range.get() as f32 * ranges as f32 / pace } else { 0.0 }
 }
 
-/// Which of the pieces move, and to whom. `rest_s` seconds go by before the work could end without them.
-pub(crate) fn moves(pieces: &[Piece], slow: &[Slow], quotes: &[Quote], rest_s: f32, into: &mut Vec<Move>) {
-    let fit = |quote: &&Quote| {
-        is_admissible(quote) && quote.is_proven() && quote.room > 0 && !is_late(pieces, slow, quote.slot)
-    };
+/// Which of the pieces move, and to whom. `rest_s` seconds go by before the work could end without them. Also the seconds until one that is on time has waited for long
+/// enough.
+pub(crate) fn moves(
+    pieces: &[Piece],
+    slow: &[Slow],
+    quotes: &[Quote],
+    rest_s: f32,
+    now: Time,
+    into: &mut Vec<Move>,
+) -> Option<f32> {
+    let fit = |quote: &&Quote| is_admissible(quote) && !is_late(pieces, slow, quote.slot);
+    let proven = |quote: &&Quote| quote.is_proven();
+    // A stranger is better than one that is late only where nobody else is known.
+    let takes_strangers = !quotes.iter().filter(fit).any(|quote| quote.is_proven());
+    let may_take = |quote: &&Quote| quote.room > 0 && (proven(quote) || (takes_strangers && quote.in_flight == 0));
     let mut others: Vec<(f32, u32, &Quote)> =
-        quotes.iter().filter(fit).map(|quote| (quote.tail_s, quote.room, quote)).collect();
+        quotes.iter().filter(fit).filter(may_take).map(|quote| (quote.tail_s, quote.room, quote)).collect();
+    let mut wait_s: Option<f32> = None;
     for one in slow.iter().filter(|one| one.remaining_s > rest_s) {
-        let size = pieces[one.piece].size;
+        let piece = &pieces[one.piece];
         let best = others.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.key().cmp(&b.2.key())));
-        let Some((tail_s, room, quote)) = best else { return };
-        let margin = if one.is_late { MARGIN } else { MARGIN_ON_TIME };
-        if quote.slot == pieces[one.piece].slot || *tail_s * margin >= one.remaining_s {
+        let Some((tail_s, room, quote)) = best else { break };
+        let doubled = (1_u32 << piece.given_up.min(DOUBLINGS_MAX)) as f32;
+        let margin = doubled * if one.is_late { MARGIN } else { MARGIN_ON_TIME };
+        if quote.slot == piece.slot || *tail_s * margin >= one.remaining_s {
+            continue;
+        }
+        // Who asked a peer for it just now knew of the other: what is on time is looked at once as much was spent on it as the other needs.
+        let left_s = doubled * *tail_s - piece.elapsed_s(now);
+        if !one.is_late && left_s > 0.0 {
+            wait_s = Some(wait_s.map_or(left_s, |wait| wait.min(left_s)));
             continue;
         }
         into.push(Move {
@@ -254,13 +276,14 @@ pub(crate) fn moves(pieces: &[Piece], slow: &[Slow], quotes: &[Quote], rest_s: f
             instead_s: *tail_s,
             is_late: one.is_late,
         });
-        *tail_s += size.get() as f32 / quote.pace.max(1.0);
+        *tail_s += piece.size.get() as f32 / quote.pace.max(1.0);
         *room -= 1;
         others.retain(|(_, room, _)| *room > 0);
     }
+    wait_s
 }
 
-/// When to look again: when the next piece would be late, or a late one has grown later by a good part.
+/// When to look again: when the next piece would be late, one that moves should have come from elsewhere, or a late one has grown later by a good part.
 pub(crate) fn look_again(
     pieces: &[Piece],
     slow: &[Slow],
@@ -269,7 +292,8 @@ pub(crate) fn look_again(
     now: Time,
 ) -> Option<Span> {
     let waits = slow.iter().filter(|one| one.is_late && !moved.iter().any(|moved| moved.piece == one.piece));
-    let again_s = waits.map(|late| pieces[late.piece].elapsed_s(now) * AGAIN).chain(next_s).reduce(f32::min)?;
+    let waits = waits.map(|late| pieces[late.piece].elapsed_s(now) * AGAIN);
+    let again_s = waits.chain(next_s).chain(moved.iter().map(|moved| moved.instead_s)).reduce(f32::min)?;
     // A cast from a float saturates.
     Some(Span::from_micros((f64::from(again_s) * 1e6) as u64).max(AGAIN_MIN))
 }
@@ -293,7 +317,14 @@ mod tests {
             bytes: Bytes::new(bytes),
             first_byte: (bytes > 0).then(|| Span::from_millis(first_ms)),
         });
-        Piece { slot, size: Bytes::new(1_000_000), sent: Time::from_secs(100 - elapsed_s), progress, holders: 1 }
+        Piece {
+            slot,
+            size: Bytes::new(1_000_000),
+            sent: Time::from_secs(100 - elapsed_s),
+            progress,
+            holders: 1,
+            given_up: 0,
+        }
     }
 
     const WORK: Work = Work {
@@ -310,7 +341,7 @@ mod tests {
     fn moved(pieces: &[Piece], quotes: &[Quote], rest_s: f32) -> Vec<(usize, Slot)> {
         let (slow, _) = slow(pieces, &alloc::vec![EXPECTED; pieces.len()], &WORK, Recourse::GiveUp, NOW);
         let mut into = Vec::new();
-        moves(pieces, &slow, quotes, rest_s, &mut into);
+        moves(pieces, &slow, quotes, rest_s, NOW, &mut into);
         into.iter().map(|one| (one.piece, one.to)).collect()
     }
 
@@ -341,12 +372,25 @@ mod tests {
     }
 
     #[test]
+    fn a_stranger_gets_a_late_piece_only_where_nobody_else_is_known() {
+        let [a, b, c] = slots(3)[..] else { unreachable!() };
+        let silent = piece(a, 10, None);
+        let stranger = Quote { tail_s: 1.0, ..Quote::sample(c) };
+        assert_eq!(moved(&[silent], &[proven(a, 0.1, 4), stranger], 0.0), [(0, c)]);
+        assert_eq!(moved(&[silent], &[proven(b, 9.0, 0), stranger], 0.0), [], "one that is known is busy");
+        assert_eq!(moved(&[silent], &[Quote { in_flight: 1, ..stranger }], 0.0), [], "it has not shown anything yet");
+    }
+
+    #[test]
     fn it_stays_where_it_is_on_time_or_nearly_there_or_ends_before_the_rest() {
         let [a, b] = slots(2)[..] else { unreachable!() };
         let quotes = [proven(b, 1.0, 4)];
         assert_eq!(moved(&[piece(a, 0, Some((0, 0)))], &quotes, 0.0), [], "not late");
         assert_eq!(moved(&[piece(a, 2, Some((700_000, 50)))], &quotes, 0.0), [], "less than a second is left");
         assert_eq!(moved(&[piece(a, 2, Some((100_000, 50)))], &quotes, 60.0), [], "the rest takes a minute");
+        assert_eq!(moved(&[piece(a, 2, Some((200_000, 50)))], &quotes, 0.0), [(0, b)]);
+        let again = Piece { given_up: 3, ..piece(a, 2, Some((200_000, 50))) };
+        assert_eq!(moved(&[again], &quotes, 0.0), [], "it was moved three times");
         let twice = Piece { holders: 2, ..piece(a, 9, None) };
         assert_eq!(moved(&[twice], &quotes, 0.0), [], "HEDGE-6: two have it");
         assert_eq!(moved(&[piece(a, 9, None)], &quotes, 0.0), [(0, b)]);

@@ -31,7 +31,7 @@ const RATE_FLOOR: f64 = 64.0 * 1024.0;
 const LIMIT_MAX: Duration = Duration::from_secs(3600);
 
 /// How often patience may double for one range; beyond it, other bounds of the download have long ended it.
-pub(super) const DOUBLINGS_MAX: u32 = 10;
+const DOUBLINGS_MAX: u32 = 10;
 
 /// What is known about a peer when a range is sent to it.
 #[derive(Debug, Clone, Copy, Default)]

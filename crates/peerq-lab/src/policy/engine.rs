@@ -132,7 +132,14 @@ impl Selector for Bare {
         let piece = |held: &Held| {
             let progress = Some(Progress { bytes: held.arrived, first_byte: held.first_byte });
             let slot = self.engine.find(&held.peer)?;
-            Some(Piece { slot, size: held.bytes, sent: held.sent, progress, holders: held.holders })
+            Some(Piece {
+                slot,
+                size: held.bytes,
+                sent: held.sent,
+                progress,
+                holders: held.holders,
+                given_up: held.given_up,
+            })
         };
         // Everybody asked is known; if not, none of it can be judged.
         let Some(pieces) = review.held.iter().map(piece).collect::<Option<Vec<Piece>>>() else {

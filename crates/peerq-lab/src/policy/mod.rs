@@ -103,6 +103,8 @@ pub struct Held {
     pub first_byte: Option<Span>,
     /// How many peers have it; countless where it is there already.
     pub holders: u32,
+    /// How often a review gave it up before.
+    pub given_up: u32,
 }
 
 /// What is under way for a content, shown for review.

@@ -50,6 +50,7 @@ fn reviewed(bound: &Bound, review: &Review<'_>) -> Reviewed {
             first_byte: held.first_byte.map(|first| Duration::from_micros(first.as_micros())),
         }),
         holders: held.holders,
+        given_up: held.given_up,
     };
     let ranges: Vec<RangeUnderWay> = review.held.iter().map(range).collect();
     let request = ContentRequest {

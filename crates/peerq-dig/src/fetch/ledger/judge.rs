@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::state::State;
 use super::{Attempt, Ledger};
-use crate::fetch::patience::{DOUBLINGS_MAX, Lateness, Sight};
+use crate::fetch::patience::{Lateness, Sight};
 
 /// A peer that sent something within this time delivers, if slowly; otherwise the rules of silence apply.
 const DELIVERING: Duration = Duration::from_millis(250);
@@ -77,7 +77,7 @@ impl Ledger {
     }
 
     /// Whether another holder would bring this range sooner, now that the download waits for nothing else: the selector knows. Some if so, true if the range is late by its
-    /// own peer's record. What a move has to gain doubles with each time that the range was given up before: where everybody is slower than ever, moving ends.
+    /// own peer's record.
     fn is_better_elsewhere(&self, state: &State, attempt: &Attempt) -> Option<bool> {
         let (selector, running) = (self.book.selector()?, state.running.get(&attempt.id)?);
         if state.pending > 0 {
@@ -92,6 +92,7 @@ impl Ledger {
                 first_byte: running.stamps.first_byte(),
             }),
             holders: 1,
+            given_up: attempt.doublings,
         };
         let nothing_else = ContentRequest {
             total_length: Some(0),
@@ -100,7 +101,6 @@ impl Ledger {
         };
         let under_way = UnderWay { ranges: &[range], recourse: Recourse::GiveUp, free_slots: None };
         let review = selector.review(&nothing_else, &under_way);
-        let gain = f32::from(1_u16 << attempt.doublings.min(DOUBLINGS_MAX));
-        review.moves.first().filter(|moved| moved.remaining_s > gain * moved.instead_s).map(|moved| moved.is_late)
+        review.moves.first().map(|moved| moved.is_late)
     }
 }

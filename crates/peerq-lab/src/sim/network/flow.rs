@@ -2,9 +2,9 @@
 //!
 //! A connection is counted before anything about it changes, then passes every boundary it has reached, then gets its share and its next tick.
 
+use super::Network;
 use super::connection::Mode;
 use super::transfer::{Phase, Transfer, Transfers};
-use super::{Done, How, Network};
 use crate::behaviour::{Answer, Progress, Segment};
 use crate::sim::queue::{Event, Micros, NEVER, TransferId, micros, seconds};
 use crate::sim::wire::{Flow, Interval};
@@ -189,7 +189,7 @@ impl Network {
         self.cut.push(slot);
         for place in &peer.open {
             self.transfers.at(*place).phase = Phase::Away;
-            self.done.push(Done { place: *place, how: How::Cut });
+            self.lost.push(self.transfers.id(*place));
         }
     }
 

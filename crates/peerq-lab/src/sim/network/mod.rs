@@ -70,8 +70,8 @@ struct Peer {
 pub(crate) struct Network {
     pub(crate) queue: Queue,
     pub(crate) transfers: Transfers,
-    /// What reached the client during the present event.
-    pub(crate) done: Vec<Done>,
+    /// Requests that ended with their connection during the present event.
+    pub(crate) lost: Vec<TransferId>,
     /// Peers whose connection was cut during the present event.
     pub(crate) cut: Vec<u32>,
     /// Until when the client does not read.
@@ -126,7 +126,7 @@ impl Network {
         Network {
             queue,
             transfers: Transfers::default(),
-            done: Vec::new(),
+            lost: Vec::new(),
             cut: Vec::new(),
             paused_until: 0,
             peers,

@@ -32,6 +32,8 @@ pub(crate) struct Job {
     /// When what is under way is looked at next.
     pub(crate) review_at: Option<Micros>,
     pub(crate) doubled: Doubled,
+    /// How often reviews gave each range up.
+    pub(crate) given_up: BTreeMap<u32, u32>,
 }
 
 /// The jobs of a run, or those of them that a copy of it looks at.
@@ -164,6 +166,7 @@ impl Work {
                 asking: false,
                 review_at: None,
                 doubled: Doubled::new(),
+                given_up: BTreeMap::new(),
             }
         };
         Jobs { first: 0, jobs: (0..self.jobs).map(job).collect() }

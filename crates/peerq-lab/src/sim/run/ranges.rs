@@ -25,11 +25,14 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         while let Some(peer) = self.network.cut.pop() {
             self.connect(self.current[peer as usize].0, false, self.time());
         }
-        let mut done = std::mem::take(&mut self.network.done);
-        for one in done.drain(..) {
-            self.done(one);
+        let mut lost = std::mem::take(&mut self.network.lost);
+        for id in lost.drain(..) {
+            // What one of them led the client to do may have ended another.
+            if self.network.transfers.get(id).is_some() {
+                self.done(Done { place: id.place, how: How::Cut });
+            }
         }
-        self.network.done = done;
+        self.network.lost = lost;
     }
 
     pub(super) fn begins(&mut self, index: u32) {

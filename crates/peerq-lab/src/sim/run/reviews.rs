@@ -11,7 +11,7 @@ use peer_quality::units::{Bytes, Span, Time};
 use super::Run;
 use super::guard::caught;
 use crate::policy::{Held, Move, PeerIndex, Policy, Review};
-use crate::sim::queue::{Event, Micros};
+use crate::sim::queue::{Event, Micros, TransferId};
 
 /// The shortest time between two reviews of a job.
 const SOONEST: Micros = 1_000;
@@ -65,6 +65,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         self.look(None);
         let places = self.jobs[index].in_flight.clone();
         let held: Vec<Held> = places.iter().map(|place| self.held(index, *place)).collect();
+        let ids: Vec<TransferId> = places.iter().map(|place| self.network.transfers.id(*place)).collect();
         let job = &self.jobs[index];
         let review = Review {
             now: self.time(),
@@ -84,13 +85,14 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         let answer = answer.unwrap_or_default();
         self.reviewing = true;
         for Move { range, to, is_late } in answer.moves {
-            let Some(&place) = places.get(range) else { continue };
+            // What one move led to may have ended another piece.
+            let Some(&id) = ids.get(range).filter(|id| self.network.transfers.get(**id).is_some()) else { continue };
             if can_drop {
-                if self.jobs[index].in_flight.contains(&place) {
-                    self.end(place, if is_late { End::Failed(Fault::Timeout) } else { End::Cancelled });
-                }
+                let range = self.network.transfers.at(id.place).range;
+                *self.jobs[index].given_up.entry(range).or_default() += 1;
+                self.end(id.place, if is_late { End::Failed(Fault::Timeout) } else { End::Cancelled });
             } else {
-                self.ask_as_well(index, place, to);
+                self.ask_as_well(index, id.place, to);
             }
         }
         self.reviewing = false;
@@ -125,6 +127,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             first_byte: transfer.first_byte.filter(|at| *at <= now).map(|at| Span::from_micros(at - transfer.sent_at)),
             // Nobody has to bring what is there already.
             holders: if twice.delivered { u32::MAX } else { twice.holders.max(1) },
+            given_up: self.jobs[index].given_up.get(&transfer.range).copied().unwrap_or(0),
         }
     }
 
