@@ -24,7 +24,7 @@ use crate::rank::crowds::Crowds;
 use crate::rank::decide::decide;
 use crate::rank::explore::Turns;
 use crate::rank::plan::{self, Advice, Work};
-use crate::rank::quote::Quote;
+use crate::rank::quote::{Quote, Terms};
 use crate::seed::Seed;
 use crate::table::{Admission, Slot, Table, Tier};
 use crate::units::{Bytes, Time};
@@ -377,6 +377,9 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         // Equals are drawn anew for every content, the same way for every decision about it.
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
         let draw = (self.seed.mix(!work.scope) >> 32) as u32;
+        // How long failures take says nothing of peers while they are ours; who failed more often then only had more in flight.
+        let is_ours = !self.common.is_quiet() && self.common.is_ours();
+        let judged = |terms: Terms| if is_ours { Terms { lost_s: 0.0, ..terms } } else { terms };
         for &slot in candidates {
             let card = self.peers.fresh_card(slot);
             let kind = match &mut kinds[card.path as usize] {
@@ -387,14 +390,14 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             let last_tried = card.last_tried;
             let crowd = if card.times.is_none() { card.group } else { AddressGroup::NONE };
             let quote = if card.coverage == Coverage::Whole {
-                card.terms(kind, work.scope, now).quote(slot, work.range, last_tried, salt)
+                judged(card.terms(kind, work.scope, now)).quote(slot, work.range, last_tried, salt)
             } else {
                 let card = *card;
                 let peer = self.peers.unquoted_mut(slot);
                 let in_flight = peer.pending();
                 let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
                 self.in_flight.moved(in_flight, peer.pending());
-                terms.quoted(slot, work.range, last_tried, salt)
+                judged(terms).quoted(slot, work.range, last_tried, salt)
             };
             if let Some(quote) = quote {
                 into.push(quote);

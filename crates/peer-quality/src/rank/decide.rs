@@ -72,7 +72,10 @@ fn trust(
         end_s: if alone { f32::INFINITY } else { end_s },
     };
     let best = leading.first().map(|quote| quote.slot);
-    let tried = explore::due(quotes.iter().filter(|quote| Some(quote.slot) != best), &schedule, turns);
+    // Where one source does many ranges, whoever is asked first warms its connection and keeps them: a trial can wait for the next decision.
+    let begins = work.sources == 1 && work.decision == 0 && work.ranges.is_some_and(|ranges| ranges > 1);
+    let others = quotes.iter().filter(|quote| Some(quote.slot) != best);
+    let tried = if begins { None } else { explore::due(others, &schedule, turns) };
     let is_tried = |quote: &Quote| tried.is_some_and(|tried| tried.slot == quote.slot);
     // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
     // the best of an answer with several is the best.
@@ -97,6 +100,9 @@ fn trust(
     }
     into.truncate(work.sources - unmeasured.len());
     into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
+    let named = into.iter().fold(0_u32, |sum, pick| sum.saturating_add(pick.requests));
+    let sources = u32::try_from(work.sources).unwrap_or(u32::MAX);
+    turns.pass(named.min(work.wanted.unwrap_or(sources)).max(1), &schedule);
 }
 
 /// The first of some quotes by their keys. Only those are kept and sorted that may be among the first few: a decision needs no more of thousands.

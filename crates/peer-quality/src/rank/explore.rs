@@ -7,7 +7,7 @@
 
 use crate::rank::quote::{Class, Quote};
 
-/// While few peers are proven, one decision in this many tries an unmeasured one, which may be the best. Higher settles on the first that answered, lower lets strangers
+/// While few peers are proven, one request in this many tries an unmeasured peer, which may be the best. Higher settles on the first that answered, lower lets strangers
 /// take the bulk. Unmeasured heuristic.
 const PERIOD_FEW: u64 = 4;
 /// The same when many are proven: the best of them is unlikely to be beaten by much.
@@ -45,7 +45,8 @@ pub struct Schedule {
     pub end_s: f32,
 }
 
-/// Trials that are due. Each decision brings the next one nearer; one that was due and not in time is made up for later, whatever requests look like.
+/// Trials that are due. Each request given out brings the next one nearer, so that it does not matter how many are in one answer; a trial that was due and not in time is
+/// made up for later, whatever downloads look like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
     /// Of unmeasured peers, in parts of a [`TURN`].
@@ -55,10 +56,11 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// A decision is made, where peers that are proven are `few` or many.
-    fn pass(&mut self, few: bool) {
+    /// So many requests were given out.
+    pub fn pass(&mut self, requests: u32, schedule: &Schedule) {
+        let few = schedule.proven < schedule.sources.saturating_mul(MANY);
         let period = if few { PERIOD_FEW } else { PERIOD_MANY };
-        self.unmeasured = (self.unmeasured + TURN / period).min(TRUSTING * TURN);
+        self.unmeasured = (self.unmeasured + u64::from(requests) * TURN / period).min(TRUSTING * TURN);
         self.measured = (self.measured + TURN / PERIOD_PROVEN).min(TURN);
     }
 }
@@ -69,7 +71,6 @@ pub fn due<'a>(
     schedule: &Schedule,
     turns: &mut Turns,
 ) -> Option<Quote> {
-    turns.pass(schedule.proven < schedule.sources.saturating_mul(MANY));
     let may = |quote: &Quote| is_idle(quote) && quote.may_be_tried;
     let is_open = |quote: &Quote| may(quote) && in_time(quote, schedule.end_s);
     if turns.unmeasured >= TURN {
@@ -106,7 +107,7 @@ pub fn due<'a>(
 
 /// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: a third, and never the only one.
 pub fn places(sources: usize, proven: usize) -> usize {
-    if proven >= sources || sources < 2 { 0 } else { (sources / 3).max(1) }
+    if sources < 2 { 0 } else { sources.saturating_sub(proven) }
 }
 
 /// Whether a peer has nothing in flight: a second trial beside the first would tell nothing new.
@@ -141,6 +142,12 @@ mod tests {
         costs.iter().enumerate().map(quote).collect()
     }
 
+    /// The trial of one more decision with one request.
+    fn next(quotes: &[Quote], schedule: &Schedule, turns: &mut Turns) -> Option<Quote> {
+        turns.pass(1, schedule);
+        due(quotes[1..].iter(), schedule, turns)
+    }
+
     /// How often each peer but the first is tried in so many decisions; the unmeasured stay so.
     fn tried(costs: &[(f32, bool)], sources: usize, decisions: u64) -> Vec<u64> {
         let mut quotes = quotes(costs);
@@ -151,7 +158,7 @@ mod tests {
             let best_s = costs[0].0;
             let schedule = Schedule { sources, proven, decisions: decision + 1, best_s, end_s: f32::INFINITY };
             quotes[0].last_tried = decision + 1;
-            if let Some(tried) = due(quotes[1..].iter(), &schedule, &mut turns) {
+            if let Some(tried) = next(&quotes, &schedule, &mut turns) {
                 quotes[tried.slot.index()].last_tried = decision + 1;
                 counts[tried.slot.index()] += 1;
             }
@@ -194,7 +201,7 @@ mod tests {
         for decision in 0..400 {
             let schedule = Schedule { sources: 1, proven: 2, decisions: decision, best_s: 1.0, end_s: f32::INFINITY };
             quotes[1].trials_since_change = tried.len() as u8;
-            if due(quotes[1..].iter(), &schedule, &mut turns).is_some() {
+            if next(&quotes, &schedule, &mut turns).is_some() {
                 quotes[1].last_tried = decision;
                 tried.push(decision);
             }
@@ -226,7 +233,7 @@ mod tests {
         let tried = (0..300).filter(|decision| {
             let end_s = if decision % 3 == 0 { 4.0 } else { 0.5 };
             let schedule = Schedule { sources: 4, proven: 1, decisions: *decision, best_s: 1.0, end_s };
-            due(quotes[1..].iter(), &schedule, &mut turns).is_some()
+            next(&quotes, &schedule, &mut turns).is_some()
         });
         assert!((50..=75).contains(&tried.count()));
     }
