@@ -125,8 +125,12 @@ impl Saturation {
         }
         let weight = f32::from(ends).min(SEEN_ENOUGH);
         self.weights[at] = (before + weight).min(MEMORY);
-        self.rates[at] += (rate - self.rates[at]) * weight / self.weights[at];
-        self.reconcile(at);
+        let step = weight / self.weights[at];
+        self.rates[at] += (rate - self.rates[at]) * step;
+        // What one end shows may be a pause of our own.
+        if before >= KNOWN {
+            self.reconcile(at, step);
+        }
         self.ends = self.ends.saturating_add(ends);
         let seen = self.weights[self.current as usize] >= SEEN_ENOUGH && self.ends >= ENDS_TO_JUDGE;
         if seen || self.ends >= ENDS_TO_GIVE_UP {
@@ -138,12 +142,14 @@ impl Saturation {
         }
     }
 
-    /// A total rises with the concurrency, and no faster than it: what a level shows bounds what the others, seen before it, can still be.
+    /// A total rises with the concurrency, and no faster than it: what a level shows bounds what the others, seen before it, can still be. They are brought there in
+    /// steps, as a pause of our own shows as low a total once.
     #[inline]
-    fn reconcile(&mut self, at: usize) {
+    fn reconcile(&mut self, at: usize, step: f32) {
         let (shown, level) = (OUT_OF_DATE * self.rates[at], f32::from(LEVELS[at]));
         for (rate, other) in self.rates.iter_mut().zip(LEVELS) {
-            *rate = rate.min(shown * (f32::from(other) / level).max(1.0));
+            let most = shown * (f32::from(other) / level).max(1.0);
+            *rate += (most - *rate).min(0.0) * step;
         }
     }
 
@@ -254,7 +260,7 @@ mod tests {
         }
         // A tenth of it from now on, seen at one level only: without it the others fade after twice as many.
         (0..40).for_each(|_| saturation.observe_total(4.0, 0.4e6, 1));
-        assert!(saturation.best_rate().unwrap() < 2e6, "{:?}", saturation.best_rate());
+        assert!(saturation.best_rate().unwrap() < 3e6, "{:?}", saturation.best_rate());
         assert!(saturation.single_rate().is_none_or(|rate| rate < 1e6), "{:?}", saturation.single_rate());
     }
 
