@@ -207,6 +207,15 @@ pub fn adversaries(lines: &Lines) -> (Compare, String, Vec<String>) {
     (Compare { adversaries: Some(study), ..report::compare(&summaries) }, text, missed)
 }
 
+/// The compare document of the study of drawn worlds, its table, and the goals that are missed.
+pub fn drawn(lines: &Lines) -> (Compare, String, Vec<String>) {
+    let summaries = report::summarise(lines);
+    let study = study::drawn::drawn(&summaries);
+    let text = study.to_string();
+    let missed = study.goals.iter().filter(|goal| !goal.met).map(|goal| goal.what.clone()).collect();
+    (Compare { drawn: Some(study), ..report::compare(&summaries) }, text, missed)
+}
+
 /// The compare document of the study of the selector specification, its table, and the goals that are missed. `selection` is that of the `lines`; `clock` gives
 /// seconds from any origin.
 ///

@@ -28,6 +28,8 @@ Examples:
   peerq lab compare --quick --json
   peerq lab compare adversaries
   peerq lab compare specs --seeds 5
+  peerq lab compare drawn
+  peerq lab compare drawn-17
   peerq lab run --all --seeds 20 --shard 1/4 --output part1.jsonl
   peerq lab merge part1.jsonl part2.jsonl --output all.jsonl
   peerq lab report all.jsonl --output report.html
@@ -36,6 +38,7 @@ Examples:
 A study is a set of plans with a table and goals of its own:
   adversaries  what hostile peers gain from each policy, and by how much it overrates them
   specs        the invariants of the selector specification: ours, the published selector, the yardstick
+  drawn        every policy in worlds drawn from seeds: how near each comes to the yardstick
 
 Exit code 1 means that a plan which this version should meet is not met, that a study misses a goal, or that
 fuzzing found something.";
@@ -108,7 +111,7 @@ enum Command {
 /// What to run.
 #[derive(clap::Args)]
 struct Runs {
-    /// Built-in plans, scenarios (such as A6), or paths of plan files; or one study alone.
+    /// Built-in plans, scenarios (such as A6), plans drawn from a seed (such as drawn-17), or paths of plan files; or one study alone.
     #[arg(value_name = "PLAN")]
     plans: Vec<String>,
     /// All built-in plans.
@@ -203,6 +206,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             let (document, table, missed) = match study {
                 Study::Adversaries => cli::adversaries(&lines),
                 Study::Specs => runs.specs(&lines)?,
+                Study::Drawn => cli::drawn(&lines),
             };
             output::line(&if json { output::to_json(&document)? } else { table.trim_end().to_owned() })?;
             match missed.is_empty() {

@@ -93,8 +93,10 @@ fn trust(
     } else {
         leading
     };
-    let half = u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX);
-    plan::place(rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
+    // More for the proven than for the unmeasured, and so much that the host has requests left for these.
+    let most = work.sources.div_ceil(2).max(unmeasured.len() + 1);
+    let most = if unmeasured.is_empty() { u32::MAX } else { u32::try_from(most).unwrap_or(u32::MAX) };
+    plan::place(rest, end_s, work, most, into);
     if let Some(quote) = tried {
         into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
     }

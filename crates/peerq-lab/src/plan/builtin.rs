@@ -1,5 +1,6 @@
 //! The plans that ship with the laboratory, one file each in `plans/`.
 
+use super::drawn::{drawn, seed_of};
 use super::{Plan, PlanError, parse};
 
 macro_rules! plans {
@@ -72,11 +73,14 @@ pub fn builtin() -> Result<Vec<Plan>, PlanError> {
     FILES.iter().map(|(name, text)| parse(&format!("{name}.toml"), text)).collect()
 }
 
-/// The built-in plans with this name, or of this scenario (in either case).
+/// The built-in plans with this name, or of this scenario (in either case); or the plan that is drawn under this name.
 ///
 /// # Errors
 /// [`PlanError::Unknown`] when there is none.
 pub fn find(name: &str) -> Result<Vec<Plan>, PlanError> {
+    if let Some(seed) = seed_of(name) {
+        return Ok(vec![drawn(seed)]);
+    }
     let mut plans = builtin()?;
     plans.retain(|plan| plan.name == name || plan.scenario.eq_ignore_ascii_case(name));
     if plans.is_empty() { Err(PlanError::Unknown { name: name.to_owned() }) } else { Ok(plans) }

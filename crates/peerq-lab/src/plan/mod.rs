@@ -1,10 +1,11 @@
 //! Plans: a world, a workload, the policies to compare, and what must come out (LAB-5).
 //!
 //! The one idea: a plan is data. It is read from TOML, says in one sentence what it shows, and carries its own pass marks, so that "met" is never a matter
-//! of taste. The built-in plans ([`builtin()`]) are files of the same form.
+//! of taste. The built-in plans ([`builtin()`]) are files of the same form; others are [drawn()] from a seed.
 
 mod builtin;
 mod check;
+mod drawn;
 mod error;
 mod parse;
 mod validate;
@@ -15,6 +16,7 @@ use crate::model::{Workload, World};
 
 pub use builtin::{builtin, find};
 pub use check::{Check, Take, What};
+pub use drawn::drawn;
 pub use error::PlanError;
 pub use parse::{load, parse};
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Summary;
 use super::summary::{PolicyFigures, geometric_means};
-use crate::study::{Adversaries, Specs};
+use crate::study::{Adversaries, Drawn, Specs};
 
 /// The whole document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Compare {
     /// The study of the selector specification, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub specs: Option<Specs>,
+    /// The study of drawn worlds, where that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn: Option<Drawn>,
 }
 
 /// One plan.
@@ -63,7 +66,8 @@ pub struct Means {
 /// The document of these results.
 pub fn compare(summaries: &[Summary]) -> Compare {
     let means = geometric_means(summaries).into_iter().map(|(name, (p50, p99))| (name, Means { p50, p99 }));
-    Compare { plans: summaries.iter().map(plan).collect(), geomean: means.collect(), adversaries: None, specs: None }
+    let plans = summaries.iter().map(plan).collect();
+    Compare { plans, geomean: means.collect(), adversaries: None, specs: None, drawn: None }
 }
 
 fn plan(summary: &Summary) -> ComparePlan {

@@ -5,10 +5,12 @@
 //!
 //! | study | question | file |
 //! |---|---|---|
+//! | `drawn` | how near does each policy come to the yardstick where nobody chose the world? | [`drawn`](mod@drawn) |
 //! | `adversaries` | what do hostile peers gain, and by how much are they overrated? | [`adversaries`] |
 //! | `specs` | are the invariants of the selector specification kept? | [`specs`](mod@specs) |
 
 pub mod adversaries;
+pub mod drawn;
 mod goal;
 mod repeats;
 pub mod specs;
@@ -17,6 +19,7 @@ mod work;
 use std::collections::BTreeMap;
 
 pub use adversaries::Adversaries;
+pub use drawn::Drawn;
 pub use goal::Goal;
 pub use specs::Specs;
 
@@ -32,17 +35,20 @@ pub enum Study {
     Adversaries,
     /// The invariants of the selector specification.
     Specs,
+    /// Every policy in worlds drawn from seeds.
+    Drawn,
 }
 
 impl Study {
     /// All of them.
-    pub const ALL: [Study; 2] = [Study::Adversaries, Study::Specs];
+    pub const ALL: [Study; 3] = [Study::Adversaries, Study::Specs, Study::Drawn];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Study::Adversaries => "adversaries",
             Study::Specs => "specs",
+            Study::Drawn => "drawn",
         }
     }
 
@@ -54,14 +60,14 @@ impl Study {
     /// Names of the policies that it compares.
     pub fn policies(self) -> Vec<&'static str> {
         match self {
-            Study::Adversaries => PolicyKind::ALL.map(PolicyKind::name).to_vec(),
+            Study::Adversaries | Study::Drawn => PolicyKind::ALL.map(PolicyKind::name).to_vec(),
             Study::Specs => specs::POLICIES.to_vec(),
         }
     }
 
     /// Whether it compares that policy. Whether there is one of an unknown name is for others to say.
     pub fn compares(self, policy: &str) -> bool {
-        self == Study::Adversaries || self.policies().contains(&policy)
+        self != Study::Specs || self.policies().contains(&policy)
     }
 
     /// Whether results are those of all its plans and no others.
@@ -80,6 +86,7 @@ impl Study {
                 Ok(plan::builtin()?.into_iter().filter(|plan| plan.scenario.starts_with('B')).collect())
             }
             Study::Specs => specs::plans(),
+            Study::Drawn => Ok(drawn::plans()),
         }
     }
 }

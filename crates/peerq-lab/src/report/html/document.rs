@@ -30,6 +30,9 @@ pub fn document_page(document: &Compare) -> String {
     if let Some(found) = &document.specs {
         study::specs(&mut html, found, &palette);
     }
+    if let Some(found) = &document.drawn {
+        study::drawn(&mut html, found, &palette);
+    }
     document.plans.iter().for_each(|plan| section(&mut html, plan, &palette));
     end(html)
 }

@@ -14,6 +14,7 @@ use std::fmt::Write;
 use crate::model::Kind;
 use crate::study::Study;
 use crate::study::adversaries::adversaries;
+use crate::study::drawn::drawn;
 
 use super::summary::geometric_means;
 use super::svg::{COLOURS, escaped};
@@ -32,6 +33,9 @@ pub fn page(lines: &Lines) -> String {
     overview(&mut html, &summaries, &palette);
     if Study::Adversaries.is_of(lines) {
         study::adversaries(&mut html, &adversaries(&summaries), &palette);
+    }
+    if Study::Drawn.is_of(lines) {
+        study::drawn(&mut html, &drawn(&summaries), &palette);
     }
     for summary in &summaries {
         section(&mut html, summary, lines, &palette);

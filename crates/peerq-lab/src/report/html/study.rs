@@ -5,8 +5,9 @@ use std::fmt::Write;
 use super::{OURS, Palette, named};
 use crate::report::svg::escaped;
 use crate::study::adversaries::{Row, percent, times};
+use crate::study::drawn::Ratios;
 use crate::study::specs::number;
-use crate::study::{Adversaries, Specs};
+use crate::study::{Adversaries, Drawn, Goal, Specs};
 
 /// The study of adversaries.
 pub(super) fn adversaries(html: &mut String, study: &Adversaries, palette: &Palette) {
@@ -15,11 +16,36 @@ pub(super) fn adversaries(html: &mut String, study: &Adversaries, palette: &Pale
     table(html, "Deadlines missed, %", &study.policies, &study.deadline_miss, percent, palette);
     let title = "Credited / delivered rate of hostile peers, the largest";
     table(html, title, &study.policies, &study.credited_over_delivered, times, palette);
+    goals(html, &study.goals);
+    html.push_str("</section>\n");
+}
+
+/// The study of drawn worlds.
+pub(super) fn drawn(html: &mut String, study: &Drawn, palette: &Palette) {
+    html.push_str("<section id=\"drawn\">\n<h2>Drawn worlds</h2>\n<div class=\"scroll\"><table>\n");
+    let _ = write!(html, "<caption>Times over those of the yardstick in {} worlds</caption>", study.worlds);
+    html.push_str("<thead><tr><th>policy</th><th>p50</th><th>p99</th><th>worst p50</th><th>worst p99</th>");
+    html.push_str("<th>behind round robin</th></tr></thead>\n<tbody>\n");
+    let shown = |value: Option<f64>| value.map_or("—".to_owned(), |value| format!("{value:.2}"));
+    for row in &study.policies {
+        let _ = write!(html, "<tr><th>{}</th>", named(&row.policy, palette));
+        let worst = |ratios: &Ratios| ratios.worst.as_ref().map(|(ratio, _)| *ratio);
+        for value in [row.p50.mean, row.p99.mean, worst(&row.p50), worst(&row.p99)] {
+            let _ = write!(html, "<td>{}</td>", shown(value));
+        }
+        let _ = writeln!(html, "<td>in {}</td></tr>", row.behind_plain);
+    }
+    html.push_str("</tbody></table></div>\n");
+    goals(html, &study.goals);
+    html.push_str("</section>\n");
+}
+
+fn goals(html: &mut String, goals: &[Goal]) {
     html.push_str("<ul class=\"checks\">\n");
-    for goal in &study.goals {
+    for goal in goals {
         let _ = writeln!(html, "<li>{} {}: {}</li>", chip(goal.met), escaped(&goal.what), escaped(&goal.got));
     }
-    html.push_str("</ul>\n</section>\n");
+    html.push_str("</ul>\n");
 }
 
 fn table(
