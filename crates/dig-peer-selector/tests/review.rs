@@ -75,7 +75,7 @@ fn who_does_not_have_the_content_would_not_bring_it_sooner() {
 fn what_was_moved_before_has_to_gain_more() {
     let selector = known();
     let moves = |given_up| {
-        let again = RangeUnderWay { given_up, ..under_way(1, 9_000, 400_000) };
+        let again = RangeUnderWay { given_up, ..under_way(1, 9_000, 700_000) };
         review(&selector, &[again]).moves.len()
     };
     assert_eq!([0, 1, 9, u32::MAX].map(moves), [1, 1, 0, 0]);

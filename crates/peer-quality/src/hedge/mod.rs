@@ -26,6 +26,8 @@ const MARGIN: f32 = 1.5;
 const MARGIN_ON_TIME: f32 = 3.0;
 /// What a move has to gain doubles with each time that its piece was given up before, so many times at most: where everybody is slower than their records, moving ends.
 const DOUBLINGS_MAX: u32 = 10;
+/// The same for a piece that is late. Higher keeps the last piece for long with the third that withholds it, lower moves more where all are slow at once. Unmeasured heuristic.
+const DOUBLINGS_LATE_MAX: u32 = 2;
 /// A late peer is in the way of the other for so many times as long as that one needs.
 const IN_THE_WAY: f32 = 2.0;
 /// The least share of a piece that asking twice for it is taken to cost: what is sent late is sent all the same, and the cap on duplicates is no higher than four times the
@@ -258,7 +260,8 @@ pub(crate) fn moves(
         let piece = &pieces[one.piece];
         let best = others.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.key().cmp(&b.2.key())));
         let Some((tail_s, room, quote)) = best else { break };
-        let doubled = (1_u32 << piece.given_up.min(DOUBLINGS_MAX)) as f32;
+        let most = if one.is_late { DOUBLINGS_LATE_MAX } else { DOUBLINGS_MAX };
+        let doubled = (1_u32 << piece.given_up.min(most)) as f32;
         let margin = doubled * if one.is_late { MARGIN } else { MARGIN_ON_TIME };
         if quote.slot == piece.slot || *tail_s * margin >= one.remaining_s {
             continue;

@@ -42,6 +42,29 @@ pub struct Check {
     pub at_least: Option<f64>,
 }
 
+impl Check {
+    /// A check of a figure, without a bound yet.
+    pub(super) fn of(what: What) -> Check {
+        Check {
+            what,
+            policy: None,
+            group: None,
+            from_s: None,
+            to_s: None,
+            after_ends: None,
+            after_failures: None,
+            after_requests: None,
+            until_ends: None,
+            of: None,
+            rival: None,
+            signal: None,
+            take: Take::default(),
+            at_most: None,
+            at_least: None,
+        }
+    }
+}
+
 /// How figures of single runs become one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -53,10 +53,9 @@ pub fn drawn(seed: u64) -> Plan {
         policies: None,
         seeds: None,
         checks: vec![Check {
-            what: What::P50OverRival,
             rival: Some("round-robin".to_owned()),
             at_most: Some(1.1),
-            ..Check::default()
+            ..Check::of(What::P50OverRival)
         }],
     }
 }
