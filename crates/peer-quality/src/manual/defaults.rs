@@ -5,7 +5,13 @@
 //! # What is a peer that nobody knows?
 //!
 //! The average of the peers now in the table, of its kind of path, in time to first byte, rate and useful concurrency. Assuming it better would pay whoever
-//! brings fresh identities; assuming it worse would starve newcomers. It is tried in a bounded share of the decisions, never because doubt is attractive.
+//! brings fresh identities; assuming it worse would starve newcomers. Who failed last has no part in the average: it is of peers that deliver, or a few that do not would make
+//! everybody else look hopeless. It is tried in a bounded share of the requests, never because doubt is attractive.
+//!
+//! # What does a failure cost?
+//!
+//! The time that it took, as often as it is to be expected before a success: a peer that is fast nine times of ten and silent for half a minute the tenth time is a slow one.
+//! Failures come in rows, so from the second on each [halves](crate::estimate::reliability) what a long good record says of the next request.
 //!
 //! # How many bytes is a rate worth?
 //!
@@ -38,5 +44,6 @@
 //! # When does a piece move?
 //!
 //! When it is [late](crate::hedge): beyond p95 of its own peer behind its queue, and one lost packet more, and it still needs half as long again as another peer needs for all
-//! of it. Who is on time is not given up while there is other work, however slow: that was decided when it was asked. A twentieth of what arrives may be wasted on
+//! of it. Who is on time is not given up while there is other work, however slow: that was decided when it was asked. Nor before as much time was spent on it as the other needs, or host and engine would change their minds in turns; and a piece that was
+//! moved before has to gain twice as much each time. A twentieth of what arrives may be wasted on
 //! second requests, and thirty-two pieces at the start, when everybody is a stranger and the slowest of them decides when the first work ends.
