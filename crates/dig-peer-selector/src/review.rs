@@ -31,7 +31,7 @@ pub struct RangeUnderWay {
     pub progress: Option<RangeProgress>,
     /// How many peers were asked for it and have not failed, at least 1.
     pub holders: u32,
-    /// How often it was given up before: what a further move has to gain doubles each time.
+    /// How often it was given up before: each time a further move has to gain more.
     pub given_up: u32,
 }
 

@@ -16,8 +16,6 @@ const STEP_DECAY: f32 = 0.92;
 /// A failed verification takes away this share of what is left, on top of the ordinary step (spec §3.4: sharper than a timeout).
 const VERIFICATION_FACTOR: f32 = 0.5;
 
-/// So often a row of failures halves the share at most.
-const HALVINGS_MAX: u16 = 8;
 /// Share of the latest failure in the mean time that failures take. Unmeasured heuristic.
 const LOST_STEP: f32 = 0.5;
 /// No host waits longer for a request: what a clock that jumped says is not believed.
@@ -90,12 +88,10 @@ impl Reliability {
         (self.ends > 0).then_some(f64::from(self.share))
     }
 
-    /// The share that a decision may rest on: shrunk towards 1 by one imagined good end, so that one loss is not a verdict. Failures come in rows: from the second on
-    /// each halves what a long good record would say of the next request.
+    /// The share that a decision may rest on: shrunk towards 1 by one imagined good end, so that one loss is not a verdict.
     pub fn cautious(&self) -> f64 {
         let ends = f64::from(self.ends.min(24));
-        let halvings = self.consecutive_failures().saturating_sub(1).min(HALVINGS_MAX);
-        (f64::from(self.share) * ends + 1.0) / (ends + 1.0) / f64::from(1_u32 << halvings)
+        (f64::from(self.share) * ends + 1.0) / (ends + 1.0)
     }
 
     /// Seconds that a request takes which does not end well; 0 where none was seen.

@@ -24,10 +24,9 @@ pub use budget::Budget;
 const MARGIN: f32 = 1.5;
 /// The same for a piece that is on time: strangers and far peers get pieces while there are many, and keep the last ones waiting. Unmeasured heuristic.
 const MARGIN_ON_TIME: f32 = 3.0;
-/// What a move has to gain doubles with each time that its piece was given up before, so many times at most: where everybody is slower than their records, moving ends.
-const DOUBLINGS_MAX: u32 = 10;
-/// The same for a piece that is late. Higher keeps the last piece for long with the third that withholds it, lower moves more where all are slow at once. Unmeasured heuristic.
-const DOUBLINGS_LATE_MAX: u32 = 2;
+/// Times that a piece was given up which count at most. Each adds once more what a move has to gain: where everybody is slower than their records moving ends, and where three
+/// in turn withhold a piece the fourth still gets it soon.
+const GIVEN_UP_MAX: u32 = 1000;
 /// A late peer is in the way of the other for so many times as long as that one needs.
 const IN_THE_WAY: f32 = 2.0;
 /// The least share of a piece that asking twice for it is taken to cost: what is sent late is sent all the same, and the cap on duplicates is no higher than four times the
@@ -260,14 +259,13 @@ pub(crate) fn moves(
         let piece = &pieces[one.piece];
         let best = others.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.key().cmp(&b.2.key())));
         let Some((tail_s, room, quote)) = best else { break };
-        let most = if one.is_late { DOUBLINGS_LATE_MAX } else { DOUBLINGS_MAX };
-        let doubled = (1_u32 << piece.given_up.min(most)) as f32;
-        let margin = doubled * if one.is_late { MARGIN } else { MARGIN_ON_TIME };
+        let times = (1 + piece.given_up.min(GIVEN_UP_MAX)) as f32;
+        let margin = times * if one.is_late { MARGIN } else { MARGIN_ON_TIME };
         if quote.slot == piece.slot || *tail_s * margin >= one.remaining_s {
             continue;
         }
         // Who asked a peer for it just now knew of the other: what is on time is looked at once as much was spent on it as the other needs.
-        let left_s = doubled * *tail_s - piece.elapsed_s(now);
+        let left_s = times * *tail_s - piece.elapsed_s(now);
         if !one.is_late && left_s > 0.0 {
             wait_s = Some(wait_s.map_or(left_s, |wait| wait.min(left_s)));
             continue;
@@ -392,8 +390,8 @@ mod tests {
         assert_eq!(moved(&[piece(a, 2, Some((700_000, 50)))], &quotes, 0.0), [], "less than a second is left");
         assert_eq!(moved(&[piece(a, 2, Some((100_000, 50)))], &quotes, 60.0), [], "the rest takes a minute");
         assert_eq!(moved(&[piece(a, 2, Some((200_000, 50)))], &quotes, 0.0), [(0, b)]);
-        let again = Piece { given_up: 3, ..piece(a, 2, Some((200_000, 50))) };
-        assert_eq!(moved(&[again], &quotes, 0.0), [], "it was moved three times");
+        let again = Piece { given_up: 9, ..piece(a, 2, Some((200_000, 50))) };
+        assert_eq!(moved(&[again], &quotes, 0.0), [], "it was moved nine times");
         let twice = Piece { holders: 2, ..piece(a, 9, None) };
         assert_eq!(moved(&[twice], &quotes, 0.0), [], "HEDGE-6: two have it");
         assert_eq!(moved(&[piece(a, 9, None)], &quotes, 0.0), [(0, b)]);

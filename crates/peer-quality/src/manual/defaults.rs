@@ -11,7 +11,6 @@
 //! # What does a failure cost?
 //!
 //! The time that it took, as often as it is to be expected before a success: a peer that is fast nine times of ten and silent for half a minute the tenth time is a slow one.
-//! Failures come in rows, so from the second on each [halves](crate::estimate::reliability) what a long good record says of the next request.
 //!
 //! # How many bytes is a rate worth?
 //!
@@ -45,5 +44,5 @@
 //!
 //! When it is [late](crate::hedge): beyond p95 of its own peer behind its queue, and one lost packet more, and it still needs half as long again as another peer needs for all
 //! of it. Who is on time is not given up while there is other work, however slow: that was decided when it was asked. Nor before as much time was spent on it as the other needs, or host and engine would change their minds in turns; and a piece that was
-//! moved before has to gain twice as much each time. A twentieth of what arrives may be wasted on
+//! moved before has to gain more each time. A twentieth of what arrives may be wasted on
 //! second requests, and thirty-two pieces at the start, when everybody is a stranger and the slowest of them decides when the first work ends.

@@ -44,7 +44,7 @@ pub struct Check {
 
 impl Check {
     /// A check of a figure, without a bound yet.
-    pub(super) fn of(what: What) -> Check {
+    pub(super) fn about(what: What) -> Check {
         Check {
             what,
             policy: None,

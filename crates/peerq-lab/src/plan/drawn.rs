@@ -55,7 +55,7 @@ pub fn drawn(seed: u64) -> Plan {
         checks: vec![Check {
             rival: Some("round-robin".to_owned()),
             at_most: Some(1.1),
-            ..Check::of(What::P50OverRival)
+            ..Check::about(What::P50OverRival)
         }],
     }
 }
