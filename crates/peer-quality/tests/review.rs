@@ -197,6 +197,10 @@ fn most_late_together_stay_unless_somebody_delivers_meanwhile() {
     }
     let pieces: Vec<Piece> = (10..15).map(|peer| piece(&mut engine, peer, 9_000, Some(1_000))).collect();
     assert!(review(&mut engine, &WORK, Recourse::GiveUp, &pieces).0.is_empty(), "it may be our link");
+    assert_eq!(review(&mut engine, &WORK, Recourse::Duplicate, &pieces).0.len(), 1, "one finds out");
+    let mut asked = pieces.clone();
+    asked[2].holders = 2;
+    assert!(review(&mut engine, &WORK, Recourse::Duplicate, &asked).0.is_empty(), "it was asked to");
     engine.handle(1, completed(500), Time::from_micros(NOW.as_micros() - 1));
     assert!(!review(&mut engine, &WORK, Recourse::GiveUp, &pieces).0.is_empty(), "it is not");
 }

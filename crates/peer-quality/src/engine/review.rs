@@ -32,14 +32,19 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let expected: Vec<Expected> = pieces.iter().map(|piece| self.expected(piece, work.scope, now)).collect();
         let (slow, mut next_s) = hedge::slow(pieces, &expected, work, recourse, now);
         let is_full = self.downlink.limit().is_some_and(|limit| self.in_flight.requests >= limit);
-        let is_ours = self.common.is_ours() || is_full;
-        if !slow.is_empty() && !is_ours && !self.is_common(pieces, &expected, &slow, now) {
+        // It may be our own link. Where nothing is given up for it, one piece finds out: if it comes, the others follow.
+        let is_ours = self.common.is_ours() || self.is_common(pieces, &expected, &slow, now);
+        let finds_out = recourse == Recourse::Duplicate && pieces.iter().all(|piece| piece.holders < 2);
+        if !slow.is_empty() && !is_full && (!is_ours || finds_out) {
             let mut quotes = core::mem::take(&mut self.quotes);
             self.quote_all(work, candidates, now, &mut quotes);
             let rest_s = hedge::rest_s(pieces, &expected, &slow, work);
             let wait_s = hedge::moves(pieces, &slow, &quotes, rest_s, now, into);
             next_s = next_s.into_iter().chain(wait_s).reduce(f32::min);
             self.quotes = quotes;
+            if is_ours {
+                into.truncate(1);
+            }
             into.retain(|one| {
                 self.duplicates.spend(one.cost(&pieces[one.piece], recourse), pieces[one.piece].size, one.is_late)
             });

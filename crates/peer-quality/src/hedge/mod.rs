@@ -5,7 +5,8 @@
 //! covers the bytes thrown away. At the end of the work a piece that is on time is looked at too, with a wider margin: a known peer may simply be slow, and of a stranger
 //! nobody knows.
 //!
-//! Nothing is moved while most of those under way are late together, or our own link is the bottleneck: then another peer would be late as well.
+//! Nothing is given up while most of those under way are late together, or our own link is the bottleneck: then another peer would be late as well. Where a second
+//! request is all that it costs, one piece finds out.
 
 mod budget;
 

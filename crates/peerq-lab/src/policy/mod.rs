@@ -118,7 +118,7 @@ pub struct Review<'a> {
     pub range: Bytes,
     /// Ranges of it that nobody was asked for yet.
     pub ranges_left: u32,
-    /// Ranges that may be sent besides.
+    /// Ranges that may be sent besides; where none can be dropped, second requests.
     pub free: u32,
     /// Sources wanted at once.
     pub sources: u32,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Index, IndexMut};
 
-use super::reviews::Doubled;
+use super::reviews::{Doubled, Twice};
 use crate::model::Workload;
 use crate::sim::queue::{Micros, micros};
 use crate::sim::random::Stream;
@@ -34,6 +34,18 @@ pub(crate) struct Job {
     pub(crate) doubled: Doubled,
     /// How often reviews gave each range up.
     pub(crate) given_up: BTreeMap<u32, u32>,
+}
+
+impl Job {
+    /// Requests in flight for ranges that another is in flight for, or that came already.
+    pub(crate) fn seconds(&self) -> u32 {
+        self.doubled.values().map(Twice::seconds).sum()
+    }
+
+    /// Ranges in flight, each once.
+    pub(crate) fn ranges_in_flight(&self) -> u32 {
+        (self.in_flight.len() as u32).saturating_sub(self.seconds())
+    }
 }
 
 /// The jobs of a run, or those of them that a copy of it looks at.

@@ -57,7 +57,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             self.waiting.remove(&index);
             return;
         }
-        let (left, in_flight) = (job.pending.len() as u32, job.in_flight.len() as u32);
+        let (left, in_flight) = (job.pending.len() as u32, job.ranges_in_flight());
         let free = self.work.in_flight.saturating_sub(in_flight).min(left);
         if free == 0 {
             self.waiting.remove(&index);

@@ -24,6 +24,13 @@ pub(crate) struct Twice {
     delivered: bool,
 }
 
+impl Twice {
+    /// Its requests in flight besides one, or besides what came.
+    pub(super) fn seconds(&self) -> u32 {
+        self.holders.saturating_sub(u32::from(!self.delivered))
+    }
+}
+
 /// The ranges of a job that two peers were asked for.
 pub(crate) type Doubled = BTreeMap<u32, Twice>;
 
@@ -67,20 +74,22 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         let held: Vec<Held> = places.iter().map(|place| self.held(index, *place)).collect();
         let ids: Vec<TransferId> = places.iter().map(|place| self.network.transfers.id(*place)).collect();
         let job = &self.jobs[index];
+        let can_drop = self.work.deadline_s.is_none();
         let review = Review {
             now: self.time(),
             content: index.into(),
             range: Bytes::new(self.work.range_bytes),
             ranges_left: job.pending.len() as u32,
-            free: self.work.in_flight.saturating_sub(held.len() as u32),
+            // A second request takes no slot from other ranges; there are as many of them at most.
+            free: self.work.in_flight.saturating_sub(if can_drop { job.ranges_in_flight() } else { job.seconds() }),
             sources: self.work.sources,
-            can_drop: self.work.deadline_s.is_none(),
+            can_drop,
             held: &held,
             candidates: &self.candidates,
         };
         let policy = &mut *self.policy;
         let answer = caught(|| policy.review(&review));
-        let (now, can_drop) = (self.network.queue.now(), review.can_drop);
+        let now = self.network.queue.now();
         self.panics += u32::from(answer.is_none());
         let answer = answer.unwrap_or_default();
         self.reviewing = true;
@@ -136,7 +145,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         let range = self.network.transfers.at(place).range;
         let is_candidate = self.candidates.binary_search_by_key(&to, |candidate| candidate.peer).is_ok();
         let job = &mut self.jobs[index];
-        let has_slot = (job.in_flight.len() as u32) < self.work.in_flight;
+        let has_slot = job.seconds() < self.work.in_flight;
         if !is_candidate || !has_slot || to == holder || job.closed || job.doubled.contains_key(&range) {
             return;
         }
@@ -148,6 +157,12 @@ impl<P: Policy + ?Sized> Run<'_, P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_request_takes_no_slot_from_other_ranges() {
+        let seconds = |holders, delivered| Twice { holders, delivered }.seconds();
+        assert_eq!([(2, false), (1, false), (1, true), (0, true)].map(|(n, came)| seconds(n, came)), [1, 0, 1, 0]);
+    }
 
     #[test]
     fn the_first_to_come_counts_and_a_range_is_lost_only_with_both() {
