@@ -21,7 +21,7 @@ pub struct Work {
     pub sources: usize,
     /// Names the work for incumbency: equal for all decisions about one content.
     pub scope: u64,
-    /// How many decisions were made about this content before: the schedule of trials.
+    /// How many decisions were made about this content before.
     pub decision: u64,
     /// Ranges of it known to be in flight: only then does waiting for an end make sense.
     pub in_flight: u32,
