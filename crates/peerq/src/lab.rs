@@ -180,7 +180,9 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
             } else {
                 let studies = Study::ALL.map(Study::name).join(", ");
                 let plans = cli::list_table(&listed);
-                output::line(&format!("{plans}\nstudies, which `peerq lab compare` takes too: {studies}"))
+                output::line(&format!(
+                    "{plans}\nplans drawn from a seed: drawn-0, drawn-1, drawn-2, and so on\nstudies, which `peerq lab compare` takes too: {studies}"
+                ))
             }
         }
         Command::Run { runs, output: path } => {

@@ -22,7 +22,17 @@ fn the_study_of_adversaries_is_a_table_and_a_document_and_the_same_each_time() {
 }
 
 #[test]
+fn a_drawn_plan_is_named_like_a_built_in_one_and_always_the_same() {
+    let one = ["lab", "compare", "drawn-1", "--policies", "round-robin", "--seeds", "1", "--json"];
+    let document: Value = serde_json::from_str(&stdout(&run(&one))).expect("one JSON document");
+    assert_eq!(document["plans"][0]["name"], "drawn-1");
+    assert_eq!(stdout(&run(&one)), stdout(&run(&[&one[..], &["--threads", "1"]].concat())));
+    let none = run(&["lab", "compare", "drawn-one"]);
+    assert!(code(&none) == 2 && stderr(&none).contains("drawn-one"), "{}", stderr(&none));
+}
+
+#[test]
 fn the_list_names_plans_and_studies() {
     let text = stdout(&run(&["lab", "list"]));
-    assert!(text.contains("s5-exploration") && text.trim_end().ends_with("adversaries, specs"), "{text}");
+    assert!(text.contains("s5-exploration") && text.trim_end().ends_with("adversaries, specs, drawn"), "{text}");
 }
