@@ -253,6 +253,22 @@ fn invariant_e_everyone_is_tried_and_nobody_unknown_takes_the_bulk() {
 }
 
 #[test]
+fn invariant_e_however_long_nobody_was_tried_the_best_leads_and_strangers_are_a_third() {
+    for rounds in 0..40 {
+        let world = World::new(107);
+        for index in 0..rounds {
+            world.select([1], 1);
+            world.tell(peer(1), Told { index, ..Told::rate(4_000_000) });
+        }
+        world.tell_often(1, Told::rate(4_000_000), 5);
+        let selection = world.select(1..=8, 6);
+        let tried = selection.peers.iter().filter(|chosen| chosen.exploratory).count();
+        assert_eq!(selection.best().unwrap().peer_id, peer(1), "{rounds}");
+        assert!((1..=2).contains(&tried), "{rounds}: {selection:?}");
+    }
+}
+
+#[test]
 fn rank_6_an_explanation_names_the_terms_and_changes_nothing() {
     let world = World::new(6);
     world.tell_often(1, Told::rate(10_000_000), 5);

@@ -77,11 +77,11 @@ fn trust(
     let others = quotes.iter().filter(|quote| Some(quote.slot) != best);
     let tried = if begins { None } else { explore::due(others, &schedule, turns) };
     let is_tried = |quote: &Quote| tried.is_some_and(|tried| tried.slot == quote.slot);
-    // An unmeasured peer leads, so that it is tried however few requests the host has to give. One that was found slow does so only where it is the only one:
-    // the best of an answer with several is the best.
-    let tried_at = usize::from(work.sources > 1 && tried.is_some_and(|quote| quote.is_proven()));
+    // The best of an answer with several is the best, unless the host is known to have one request to give: then whoever is unmeasured leads, or would never be tried.
+    let is_unmeasured = tried.is_some_and(|quote| !quote.is_proven());
+    let leads = work.sources == 1 || (is_unmeasured && work.wanted == Some(1));
     // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
-    let places = explore::places(work.sources, known);
+    let places = explore::places(work.sources, known).saturating_sub(usize::from(is_unmeasured));
     let fits = |quote: &&Quote| {
         quote.may_be_tried && explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote)
     };
@@ -98,7 +98,7 @@ fn trust(
     let most = if unmeasured.is_empty() { u32::MAX } else { u32::try_from(most).unwrap_or(u32::MAX) };
     plan::place(rest, end_s, work, most, into);
     if let Some(quote) = tried {
-        into.insert(tried_at.min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
+        into.insert(usize::from(!leads).min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
     }
     into.truncate(work.sources - unmeasured.len());
     into.extend(unmeasured.iter().map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));

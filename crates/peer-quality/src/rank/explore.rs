@@ -105,9 +105,9 @@ pub fn due<'a>(
     tried
 }
 
-/// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: those left over, at most half, and never the only one.
+/// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: those left over, at most a third, and never the only one.
 pub fn places(sources: usize, proven: usize) -> usize {
-    if sources < 2 { 0 } else { sources.saturating_sub(proven).min(sources / 2) }
+    if sources < 2 { 0 } else { sources.saturating_sub(proven).min((sources / 3).max(1)) }
 }
 
 /// Whether a peer has nothing in flight: a second trial beside the first would tell nothing new.
