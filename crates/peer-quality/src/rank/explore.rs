@@ -47,12 +47,19 @@ pub struct Schedule {
 
 /// Trials that are due. Each request given out brings the next one nearer, so that it does not matter how many are in one answer; a trial that was due and not in time is
 /// made up for later, whatever downloads look like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     /// Of unmeasured peers, in parts of a [`TURN`].
     unmeasured: u64,
     /// Of measured ones.
     measured: u64,
+}
+
+impl Default for Turns {
+    /// The first trial of an unmeasured peer is half due: there is most to be found at the beginning.
+    fn default() -> Self {
+        Turns { unmeasured: TURN / 2, measured: 0 }
+    }
 }
 
 impl Turns {
