@@ -119,7 +119,7 @@ impl PeerSelector {
 
     /// Chooses sources for the ranges in `need` among the holders of the content, with everything learned so far (spec §5.5).
     ///
-    /// Holders are the candidates of the latest [`select`](Self::select) for this content and peers that delivered a range of it. Peers in `active` keep what they
+    /// Holders are the candidates of the latest [`select`](Self::select) for this content (one that wants nothing and names nobody is none) and peers that delivered a range of it. Peers in `active` keep what they
     /// were promised, so saturated ones are left out, and those whose latest range failed come only if nobody else is left.
     pub fn rebalance(&self, req: &ContentRequest, active: &[PeerId], need: &RangePlanDelta) -> Selection {
         let now = self.clock.moment();

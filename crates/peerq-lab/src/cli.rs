@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::plan::{self, Part, Plan, PlanError};
 use crate::report::{self, Bench, Compare, Lines, LinesError, Progress, Selection, Summary};
-use crate::study::{self, Study};
+use crate::study::{self, Goal, Study};
 
 /// Seeds of the quick set.
 pub const QUICK_SEEDS: u32 = 3;
@@ -203,8 +203,12 @@ pub fn adversaries(lines: &Lines) -> (Compare, String, Vec<String>) {
     let summaries = report::summarise(lines);
     let study = study::adversaries::adversaries(&summaries);
     let text = study.to_string();
-    let missed = study.goals.iter().filter(|goal| !goal.met).map(|goal| goal.what.clone()).collect();
+    let missed = missed(&study.goals);
     (Compare { adversaries: Some(study), ..report::compare(&summaries) }, text, missed)
+}
+
+fn missed(goals: &[Goal]) -> Vec<String> {
+    goals.iter().filter(|goal| !goal.met).map(|goal| goal.what.clone()).collect()
 }
 
 /// The compare document of the study of drawn worlds, its table, and the goals that are missed.
@@ -212,7 +216,7 @@ pub fn drawn(lines: &Lines) -> (Compare, String, Vec<String>) {
     let summaries = report::summarise(lines);
     let study = study::drawn::drawn(&summaries);
     let text = study.to_string();
-    let missed = study.goals.iter().filter(|goal| !goal.met).map(|goal| goal.what.clone()).collect();
+    let missed = missed(&study.goals);
     (Compare { drawn: Some(study), ..report::compare(&summaries) }, text, missed)
 }
 

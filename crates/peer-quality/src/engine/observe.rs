@@ -51,7 +51,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let mut quotes = Vec::new();
         copy.quote_all(work, candidates, now, &mut quotes);
         let mut advice = Advice::new();
-        copy.advise(&quotes, work, &mut self.turns.clone(), &mut advice);
+        let mut turns = self.turns;
+        copy.advise(&quotes, work, &mut turns, &mut advice);
         let mut explained: Vec<_> =
             candidates.iter().map(|&slot| copy.explain_one(slot, work, &quotes, &advice, now)).collect();
         let place = |one: &Explained<K>| one.place.unwrap_or(usize::MAX);

@@ -249,10 +249,9 @@ pub(crate) fn moves(
     into: &mut Vec<Move>,
 ) -> Option<f32> {
     let fit = |quote: &&Quote| is_admissible(quote) && !is_late(pieces, slow, quote.slot);
-    let proven = |quote: &&Quote| quote.is_proven();
     // A stranger is better than one that is late only where nobody else is known.
     let takes_strangers = !quotes.iter().filter(fit).any(|quote| quote.is_proven());
-    let may_take = |quote: &&Quote| quote.room > 0 && (proven(quote) || (takes_strangers && quote.in_flight == 0));
+    let may_take = |quote: &&Quote| quote.room > 0 && (quote.is_proven() || (takes_strangers && quote.in_flight == 0));
     let mut others: Vec<(f32, u32, &Quote)> =
         quotes.iter().filter(fit).filter(may_take).map(|quote| (quote.tail_s, quote.room, quote)).collect();
     let mut wait_s: Option<f32> = None;

@@ -38,13 +38,13 @@ pub(crate) struct Job {
 
 impl Job {
     /// Requests in flight for ranges that another is in flight for, or that came already.
-    pub(crate) fn seconds(&self) -> u32 {
-        self.doubled.values().map(Twice::seconds).sum()
+    pub(crate) fn second_requests(&self) -> u32 {
+        self.doubled.values().map(Twice::second_requests).sum()
     }
 
     /// Ranges in flight, each once.
     pub(crate) fn ranges_in_flight(&self) -> u32 {
-        (self.in_flight.len() as u32).saturating_sub(self.seconds())
+        (self.in_flight.len() as u32).saturating_sub(self.second_requests())
     }
 }
 

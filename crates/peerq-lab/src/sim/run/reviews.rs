@@ -26,7 +26,7 @@ pub(crate) struct Twice {
 
 impl Twice {
     /// Its requests in flight besides one, or besides what came.
-    pub(super) fn seconds(&self) -> u32 {
+    pub(super) fn second_requests(&self) -> u32 {
         self.holders.saturating_sub(u32::from(!self.delivered))
     }
 }
@@ -81,7 +81,11 @@ impl<P: Policy + ?Sized> Run<'_, P> {
             range: Bytes::new(self.work.range_bytes),
             ranges_left: job.pending.len() as u32,
             // A second request takes no slot from other ranges; there are as many of them at most.
-            free: self.work.in_flight.saturating_sub(if can_drop { job.ranges_in_flight() } else { job.seconds() }),
+            free: self.work.in_flight.saturating_sub(if can_drop {
+                job.ranges_in_flight()
+            } else {
+                job.second_requests()
+            }),
             sources: self.work.sources,
             can_drop,
             held: &held,
@@ -145,7 +149,7 @@ impl<P: Policy + ?Sized> Run<'_, P> {
         let range = self.network.transfers.at(place).range;
         let is_candidate = self.candidates.binary_search_by_key(&to, |candidate| candidate.peer).is_ok();
         let job = &mut self.jobs[index];
-        let has_slot = job.seconds() < self.work.in_flight;
+        let has_slot = job.second_requests() < self.work.in_flight;
         if !is_candidate || !has_slot || to == holder || job.closed || job.doubled.contains_key(&range) {
             return;
         }
@@ -160,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_second_request_takes_no_slot_from_other_ranges() {
-        let seconds = |holders, delivered| Twice { holders, delivered }.seconds();
-        assert_eq!([(2, false), (1, false), (1, true), (0, true)].map(|(n, came)| seconds(n, came)), [1, 0, 1, 0]);
+        let besides = |holders, delivered| Twice { holders, delivered }.second_requests();
+        assert_eq!([(2, false), (1, false), (1, true), (0, true)].map(|(n, came)| besides(n, came)), [1, 0, 1, 0]);
     }
 
     #[test]
