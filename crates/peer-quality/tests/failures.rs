@@ -39,12 +39,12 @@ fn many_who_do_not_deliver_make_nobody_else_look_hopeless() {
     // One delivers, eight dribble until their requests are given up, four were never asked.
     let (mut engine, mut now) = (engine(13), Time::from_secs(1));
     for round in 0..3 {
-        fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now);
         for peer in 1..9 {
             fetched(&mut engine, peer, 30_000, 5_000 + round, End::Failed(Fault::Timeout), &mut now);
+            // One delivers after each of them, so that it is no outage of ours.
+            fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now);
         }
     }
-    fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now);
     let stranger = engine.find(&12).unwrap();
     assert!(engine.forecast(stranger, now).mean_s(RANGE) < 1.0, "{:?}", engine.forecast(stranger, now));
     // So they are tried while there is work for a while.
@@ -98,6 +98,29 @@ fn a_peer_that_cuts_every_request_off_is_no_better_than_one_that_fails_half_as_o
         fetched(&mut engine, 1, 400, RANGE.get(), End::Completed, &mut now);
     }
     let cutter = engine.find(&0).unwrap();
+    assert!(engine.is_failing(cutter), "two in a row are a failure");
     assert!(engine.view(cutter, now).reliability.is_some_and(|share| share < 0.3));
     assert_eq!(chosen(&mut engine, &Work { sources: 1, ..WORK }, now), [1]);
+}
+
+#[test]
+fn requests_that_one_cut_ended_together_are_one_incident() {
+    let share = |together: bool| {
+        let (mut engine, mut now) = (engine(1), Time::from_secs(1));
+        (0..20).for_each(|_| fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now));
+        let cut = Delivery {
+            bytes: Bytes::new(1_000),
+            elapsed: Span::from_millis(50),
+            first_byte: Some(Span::from_millis(20)),
+            end: End::Interrupted,
+        };
+        let ended = Time::from_micros(now.as_micros() + 50_000);
+        let requests = if together { 8 } else { 1 };
+        engine.handle(0, Fact::Sent { requests }, now);
+        (0..requests).for_each(|_| {
+            engine.handle(0, Fact::Ended(cut), ended);
+        });
+        engine.view(engine.find(&0).unwrap(), ended).reliability.unwrap()
+    };
+    assert_eq!(share(true), share(false));
 }
