@@ -269,6 +269,25 @@ fn invariant_e_however_long_nobody_was_tried_the_best_leads_and_strangers_are_a_
 }
 
 #[test]
+fn invariant_e_with_one_source_for_many_ranges_the_first_answer_is_the_best_and_trials_come_later() {
+    let world = World::new(108);
+    world.tell_often(1, Told::rate(4_000_000), 10);
+    world.tell_often(2, Told::rate(3_000_000), 10);
+    let mut later = 0;
+    for id in 2..60 {
+        let request = ContentRequest { range_count: Some(20), ..ContentRequest::new(content(id), 1) };
+        for decision in 0..20 {
+            let chosen = world.selector.select(&request, &candidates([1, 2])).peers[0].peer_id;
+            assert!(decision > 0 || chosen == peer(1), "{id}");
+            later += usize::from(chosen == peer(2));
+            let rate = if chosen == peer(1) { 4_000_000 } else { 3_000_000 };
+            world.tell(chosen, Told { content: content(id), index: decision, ..Told::rate(rate) });
+        }
+    }
+    assert!(later > 0);
+}
+
+#[test]
 fn rank_6_an_explanation_names_the_terms_and_changes_nothing() {
     let world = World::new(6);
     world.tell_often(1, Told::rate(10_000_000), 5);

@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 use peer_quality::measure::{Burst, Delivery, End, Fault};
+use peer_quality::rank::Work;
 use peer_quality::units::{Bytes, Span, Time};
 use peer_quality::{Engine, Fact, Seed, View};
 
@@ -48,6 +49,41 @@ fn fail_together(engine: &mut Engine<u32>, peers: &[u32], rounds: u64, end: Fact
         }
     }
     100 + 30 * rounds
+}
+
+#[test]
+fn in_an_outage_of_our_own_the_faster_stays_the_cheaper() {
+    // The fast one has more in flight, and loses more, one after the other.
+    let mut engine = measured(8);
+    for second in 0..10 {
+        engine.handle(0, SENT, Time::from_secs(90 + second));
+        let quick = Delivery {
+            bytes: Bytes::new(2_000_000),
+            elapsed: Span::from_millis(200),
+            first_byte: Some(Span::from_millis(50)),
+            end: End::Completed,
+        };
+        engine.handle(0, Fact::Ended(quick), Time::from_micros((90 + second) * 1_000_000 + 200_000));
+    }
+    let mut at = fail_together(&mut engine, &[0, 1, 2, 3, 4, 5, 6, 7], 1, late(0));
+    for _ in 0..2 {
+        engine.handle(0, SENT, Time::from_secs(at));
+        at += 30;
+        engine.handle(0, late(0), Time::from_secs(at));
+    }
+    let slots: Vec<_> = engine.slots().collect();
+    let work = Work {
+        range: Bytes::new(2_000_000),
+        ranges: Some(100),
+        sources: 8,
+        scope: 1,
+        decision: 1,
+        in_flight: 0,
+        wanted: None,
+    };
+    let explained = engine.explain(&work, &slots, Time::from_secs(at));
+    let cost = |peer: u32| explained.candidates.iter().find(|one| one.peer == peer).unwrap().cost_s;
+    assert!((1..8).all(|other| cost(0) < cost(other)), "{} {}", cost(0), cost(1));
 }
 
 #[test]

@@ -58,6 +58,20 @@ fn many_who_do_not_deliver_make_nobody_else_look_hopeless() {
 }
 
 #[test]
+fn a_host_with_one_slot_meets_strangers_too() {
+    let (mut engine, mut now) = (engine(3), Time::from_secs(1));
+    (0..9).for_each(|_| fetched(&mut engine, 0, 100, RANGE.get(), End::Completed, &mut now));
+    let mut first = Vec::new();
+    for decision in 0..12 {
+        // Only the first of an answer is ever asked.
+        let work = Work { ranges: Some(100), decision, ..WORK };
+        first.push(chosen(&mut engine, &work, now)[0]);
+    }
+    assert!(first.contains(&1) && first.contains(&2), "{first:?}");
+    assert!(first.iter().filter(|peer| **peer == 0).count() > 6, "{first:?}");
+}
+
+#[test]
 fn a_peer_whose_failures_take_long_gets_no_last_range_however_fast_it_is() {
     let (mut engine, mut now) = (engine(2), Time::from_secs(1));
     for _ in 0..20 {

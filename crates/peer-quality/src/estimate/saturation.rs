@@ -265,6 +265,16 @@ mod tests {
     }
 
     #[test]
+    fn one_pause_of_our_own_leaves_the_other_levels_alone() {
+        let mut saturation = Saturation::default();
+        (0..12).for_each(|_| saturation.observe_total(2.0, 4e6, 1));
+        let before = saturation.best_rate();
+        // Four ends at a concurrency that was not seen before, across an outage.
+        saturation.observe_total(4.0, 0.1e6, 4);
+        assert_eq!(saturation.best_rate(), before);
+    }
+
+    #[test]
     fn one_absurd_end_is_no_capacity() {
         let mut saturation = Saturation::default();
         drive(&mut saturation, 4, 100);

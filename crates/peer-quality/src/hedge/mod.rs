@@ -453,6 +453,11 @@ mod tests {
         assert_eq!(look(&[]), None);
         assert_eq!(look(&[piece(a, 0, None)]), Some(Span::from_millis(1_200)), "when it would be late");
         assert_eq!(look(&[piece(a, 20, None)]), Some(Span::from_secs(5)), "a quarter later");
+        let late = [piece(a, 20, None)];
+        let (slow, next_s) = slow(&late, &[EXPECTED], &WORK, Recourse::GiveUp, NOW);
+        let moved = Move { piece: 0, to: a, remaining_s: 20.0, instead_s: 0.5, is_late: true };
+        let again = look_again(&late, &slow, &[moved], next_s, NOW);
+        assert_eq!(again, Some(Span::from_millis(500)), "when it should have come from elsewhere");
         let future = Piece { sent: Time::from_secs(1_000_000), ..piece(a, 0, None) };
         assert_eq!(look(&[future]), Some(Span::from_millis(1_200)), "the clock went back");
     }

@@ -80,8 +80,10 @@ fn trust(
     // The best of an answer with several is the best, unless the host is known to have one request to give: then whoever is unmeasured leads, or would never be tried.
     let is_unmeasured = tried.is_some_and(|quote| !quote.is_proven());
     let leads = work.sources == 1 || (is_unmeasured && work.wanted == Some(1));
-    // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them.
-    let places = explore::places(work.sources, known).saturating_sub(usize::from(is_unmeasured));
+    // Where fewer are proven than wanted, some places are for the unmeasured, and the proven leave the host requests for them. Whom the host has no request for would
+    // count as tried and never be asked.
+    let askable = work.wanted.map_or(usize::MAX, |wanted| wanted.saturating_sub(1) as usize);
+    let places = explore::places(work.sources, known).saturating_sub(usize::from(is_unmeasured)).min(askable);
     let fits = |quote: &&Quote| {
         quote.may_be_tried && explore::is_idle(quote) && explore::in_time(quote, end_s) && !is_tried(quote)
     };
@@ -93,10 +95,8 @@ fn trust(
     } else {
         leading
     };
-    // More for the proven than for the unmeasured, and so much that the host has requests left for these.
-    let most = work.sources.div_ceil(2).max(unmeasured.len() + 1);
-    let most = if unmeasured.is_empty() { u32::MAX } else { u32::try_from(most).unwrap_or(u32::MAX) };
-    plan::place(rest, end_s, work, most, into);
+    let half = u32::try_from(work.sources.div_ceil(2)).unwrap_or(u32::MAX);
+    plan::place(rest, end_s, work, if unmeasured.is_empty() { u32::MAX } else { half }, into);
     if let Some(quote) = tried {
         into.insert(usize::from(!leads).min(into.len()), Pick { slot: quote.slot, requests: 1, exploratory: true });
     }

@@ -233,6 +233,26 @@ mod tests {
     }
 
     #[test]
+    fn it_does_not_matter_how_many_requests_are_in_one_answer() {
+        let schedule = Schedule { sources: 4, proven: 1, decisions: 9, best_s: 1.0, end_s: 1.0 };
+        let (mut one_by_one, mut at_once) = (Turns::default(), Turns::default());
+        (0..8).for_each(|_| one_by_one.pass(1, &schedule));
+        at_once.pass(8, &schedule);
+        assert_eq!(at_once.unmeasured, one_by_one.unmeasured);
+        at_once.pass(u32::MAX, &schedule);
+        assert_eq!(at_once.unmeasured, TRUSTING * TURN, "no more is saved up");
+    }
+
+    #[test]
+    fn the_first_stranger_is_tried_after_two_requests() {
+        let quotes = quotes(&[(1.0, true), (1.0, false)]);
+        let schedule = Schedule { sources: 4, proven: 1, decisions: 1, best_s: 1.0, end_s: f32::INFINITY };
+        let mut turns = Turns::default();
+        let tried = [(); 8].map(|()| next(&quotes, &schedule, &mut turns).is_some());
+        assert_eq!(tried, [false, true, false, false, false, true, false, false]);
+    }
+
+    #[test]
     fn a_turn_that_was_not_in_time_is_made_up_for_in_the_next_request() {
         // Requests of three decisions each, of which the first has time for a trial: whatever the period, nobody is overlooked.
         let quotes = quotes(&[(1.0, true), (1.0, false)]);

@@ -385,6 +385,16 @@ mod tests {
     }
 
     #[test]
+    fn a_history_of_tiny_requests_does_not_make_large_ones_slow() {
+        // 4 KB in 14 ms each is 300 KB/s in all; one body of a megabyte after the first byte takes 40 ms here.
+        let forecast = Forecast { first_byte_s: 0.014, secs_per_byte: 4e-8, ..terms().forecast };
+        for single in [None, Some(3e5)] {
+            let capacity = Some(Capacity { total: 3e5, single });
+            assert!(quote(Terms { forecast, capacity, ..terms() }).cost_s < 0.1, "{single:?}");
+        }
+    }
+
+    #[test]
     fn a_path_that_idles_between_single_requests_gets_as_many_as_fill_it() {
         // 50 ms to the first byte and 25 ms of body: three at once, whatever experiments said; a refusal still counts.
         let forecast = Forecast { first_byte_s: 0.05, secs_per_byte: 2.5e-8, ..terms().forecast };
