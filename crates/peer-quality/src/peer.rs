@@ -383,6 +383,8 @@ impl Peer {
         terms.limit = terms.limit.min(terms.ceiling.unwrap_or(u32::MAX));
         terms.in_flight = self.in_flight(now).saturating_add(card.reserved);
         terms.oldest_pending_s = self.oldest_pending().map_or(0.0, |at| now.since(at).as_secs_f64() as f32);
+        terms.fresh =
+            self.flow.as_ref().map_or(0, |flow| flow.pending.younger_than(terms.forecast.first_byte_s.into(), now));
         terms.cooling = self.cooling.is_on(now, decision);
         terms.withholds_echoes = self.wire.as_ref().is_some_and(|wire| wire.withholds_echoes());
         terms.rested =

@@ -67,6 +67,11 @@ impl Pending {
         self.dispatches.front().map(|dispatch| dispatch.at)
     }
 
+    /// How many were sent less than `age_s` seconds ago.
+    pub fn younger_than(&self, age_s: f64, now: Time) -> u32 {
+        self.dispatches.iter().rev().take_while(|dispatch| now.since(dispatch.at).as_secs_f64() < age_s).count() as u32
+    }
+
     /// Notes `requests` sent at once.
     pub fn sent(&mut self, requests: u32, now: Time) {
         self.integrate(now);
@@ -176,6 +181,16 @@ mod tests {
         let mut standing = Pending::default();
         standing.sent(4, secs(5));
         assert_eq!(standing.settle(Span::from_secs(1), secs(5)).unwrap().concurrency, 4.0);
+    }
+
+    #[test]
+    fn the_young_are_counted_from_the_latest() {
+        let mut pending = Pending::default();
+        pending.sent(2, secs(0));
+        pending.sent(1, secs(5));
+        let young = [secs(5), secs(6), secs(9), secs(4)].map(|now| pending.younger_than(1.0, now));
+        assert_eq!(young, [1, 0, 0, 1], "none is younger than nothing where the clock went back");
+        assert_eq!(pending.younger_than(1.0, secs(0)), 3);
     }
 
     #[test]

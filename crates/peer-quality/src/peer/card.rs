@@ -149,6 +149,7 @@ impl Card {
             limit: if self.limit == 0 { kind.prior.concurrency } else { self.limit.into() },
             ceiling: None,
             oldest_pending_s: 0.0,
+            fresh: 0,
             standing: self.standing,
             cooling: false,
             failing: self.is_failing,

@@ -130,9 +130,10 @@ impl<'a> Share<'a> {
         Share { quote, ranges, most: delivers.min(quote.room) }
     }
 
-    /// Ranges for each request in flight, if it got one more.
+    /// Ranges for each request in flight, if it got one more. What was just sent counts twice: two sent together come together, and leave the path idle for a round trip
+    /// each time.
     fn per_request(&self) -> f32 {
-        self.ranges / (self.quote.in_flight as f32 + 1.0)
+        self.ranges / ((self.quote.in_flight + self.quote.fresh) as f32 + 1.0)
     }
 
     /// Requests that it gets where each stands for `quota` ranges at least.
@@ -278,6 +279,30 @@ mod tests {
         place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
         let given: Vec<_> = advice.iter().map(|pick| (pick.slot, pick.requests)).collect();
         assert_eq!(given, [(quotes[1].slot, 3), (quotes[0].slot, 1)], "the idle one leads and catches up");
+    }
+
+    #[test]
+    fn requests_to_one_of_several_equals_are_sent_one_after_the_other() {
+        let mut quotes = quotes(&[10e6; 2]);
+        // The first has one that was just sent, the second two that are half done.
+        (quotes[0].in_flight, quotes[1].in_flight) = (1, 2);
+        let mut leads = |fresh| {
+            quotes[0].fresh = fresh;
+            let work = Work {
+                range: Bytes::new(1_000_000),
+                ranges: Some(1000),
+                sources: 2,
+                scope: 0,
+                decision: 1,
+                in_flight: 3,
+                wanted: Some(1),
+            };
+            let mut advice = Advice::new();
+            place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
+            advice[0].slot
+        };
+        let (once_sent, just_sent) = (leads(0), leads(1));
+        assert_eq!([once_sent, just_sent], [quotes[0].slot, quotes[1].slot]);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Quote {
     pub room: u32,
     /// Requests in flight, reservations included.
     pub in_flight: u32,
+    /// Those of them sent so lately that nothing of them can have come.
+    pub fresh: u32,
     /// When it was last tried, in decisions; 0 is never.
     pub last_tried: u64,
     /// Ends since its rate changed; the highest value stands for never.
@@ -80,6 +82,8 @@ pub struct Terms {
     pub ceiling: Option<u32>,
     /// How long the oldest request has been running, seconds.
     pub oldest_pending_s: f32,
+    /// Requests in flight sent so lately that nothing of them can have come.
+    pub fresh: u32,
     /// The standing by proof.
     pub standing: Standing,
     /// Whether it is cooling off.
@@ -166,6 +170,7 @@ impl Terms {
             },
             room,
             in_flight: self.in_flight,
+            fresh: self.fresh,
             last_tried,
             trials_since_change: self.trials_since_change,
             is_promising: self.is_promising,
@@ -293,6 +298,7 @@ impl Quote {
             start_s: 0.0,
             room: 4,
             in_flight: 0,
+            fresh: 0,
             last_tried: 0,
             trials_since_change: u8::MAX,
             is_promising: false,
@@ -326,6 +332,7 @@ mod tests {
             limit: 4,
             ceiling: None,
             oldest_pending_s: 0.0,
+            fresh: 0,
             standing: Standing::Fine,
             cooling: false,
             failing: false,
