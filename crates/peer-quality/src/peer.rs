@@ -208,7 +208,7 @@ impl Peer {
                 self.last_failure = Some(now);
             }
             self.reliability.observe(verdict, delivery.elapsed);
-            self.cooling = Cooling::after(self.reliability.consecutive_failures(), now, decision);
+            self.cooling = Cooling::after(self.reliability.consecutive_failures(), delivery.elapsed, now, decision);
         }
         match delivery.end {
             End::Failed(Fault::Verification) => self.proof.offend(),

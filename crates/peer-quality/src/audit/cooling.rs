@@ -1,7 +1,7 @@
 //! Cooling off after failures in a row: a peer that fails is left alone for a while, longer each time, and then tried with one request.
 //!
 //! Failing fast must not look fast (scenario A8), and a peer that healed must be found again within a bounded time (A3): the
-//! pause doubles from one second and never exceeds [`LONGEST`]. A clock that stands still says nothing, so then decisions count instead of seconds.
+//! pause doubles from one second, is no shorter than the failure took (or a silent peer would hold a slot most of the time), and never exceeds [`LONGEST`]. A clock that stands still says nothing, so then decisions count instead of seconds.
 
 use crate::units::{Span, Time};
 
@@ -24,14 +24,14 @@ pub struct Cooling {
 }
 
 impl Cooling {
-    /// The pause after `consecutive` failures, the last of them at `now` when `decision` decisions had been made.
+    /// The pause after `consecutive` failures, the last of which `took` so long and came at `now` when `decision` decisions had been made.
     #[inline]
-    pub fn after(consecutive: u16, now: Time, decision: u64) -> Cooling {
+    pub fn after(consecutive: u16, took: Span, now: Time, decision: u64) -> Cooling {
         if consecutive < FAILURES {
             return Cooling::default();
         }
         let doublings = u32::from(consecutive - FAILURES).min(16);
-        let span = Span::from_micros(FIRST.as_micros() << doublings).min(LONGEST);
+        let span = Span::from_micros(FIRST.as_micros() << doublings).max(took).min(LONGEST);
         Cooling { since: now, since_decision: decision, span }
     }
 
@@ -59,14 +59,17 @@ mod tests {
     #[test]
     fn the_pause_doubles_up_to_a_bound() {
         let now = Time::from_secs(100);
-        let pauses =
-            [0, 1, 2, 3, 4, 8, 9, u16::MAX].map(|failures| Cooling::after(failures, now, 0).left(now).as_millis());
+        let pause = |failures, took| Cooling::after(failures, Span::from_secs(took), now, 0).left(now).as_millis();
+        let pauses = [0, 1, 2, 3, 4, 8, 9, u16::MAX].map(|failures| pause(failures, 0));
         assert_eq!(pauses, [0, 0, 1_000, 2_000, 4_000, 60_000, 60_000, 60_000]);
+        let after_long_ones = [1, 2, 5, 6].map(|failures| pause(failures, 10));
+        assert_eq!(after_long_ones, [0, 10_000, 10_000, 16_000], "no shorter than the failure");
+        assert_eq!(pause(2, 1_000), 60_000);
     }
 
     #[test]
     fn the_pause_ends_by_itself_and_survives_clock_steps() {
-        let cooling = Cooling::after(2, Time::from_secs(100), 0);
+        let cooling = Cooling::after(2, Span::ZERO, Time::from_secs(100), 0);
         assert!(cooling.is_on(Time::from_secs(100) + Span::from_millis(999), 1_000));
         assert!(!cooling.is_on(Time::from_secs(101), 0));
         assert!(cooling.left(Time::ZERO) <= LONGEST);
@@ -75,7 +78,7 @@ mod tests {
     #[test]
     fn decisions_stand_in_for_a_clock_that_stands_still() {
         let now = Time::from_secs(100);
-        let cooling = Cooling::after(9, now, 50);
+        let cooling = Cooling::after(9, Span::ZERO, now, 50);
         assert!(cooling.is_on(now, 57) && !cooling.is_on(now, 58));
     }
 }
