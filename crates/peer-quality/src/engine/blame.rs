@@ -32,6 +32,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 if self.common.excuses(delivery.elapsed, now) {
                     return true;
                 }
+                let is_alone = peer.pending() == 1;
                 let failure = Failure {
                     at: now,
                     elapsed: delivery.elapsed,
@@ -45,6 +46,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                         size: self.request,
                         elapsed: delivery.elapsed,
                         in_flight: self.in_flight.requests,
+                        is_alone,
                     };
                     self.downlink.timed_out(&late, now);
                 }

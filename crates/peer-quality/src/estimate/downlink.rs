@@ -2,7 +2,7 @@
 //!
 //! The one idea: a peer that is slow is slow alone. Where most peers run out of time together (AUD-7), each with some of its bytes,
 //! there are more requests than our link finishes in time. What they brought says how many it would finish; from then on no more than that are in flight over all peers.
-//! The number grows while requests end well within the time after which they would be given up, and where fewer at once move less than many did: then it was not
+//! A request that was alone at its peer and brought nothing at all shows that the link was dead and not full: then there is no limit. The number grows while requests end well within the time after which they would be given up, and where fewer at once move less than many did: then it was not
 //! the link.
 
 use crate::units::{Bytes, Span, Time};
@@ -28,8 +28,9 @@ const MOVES_LESS: f64 = 0.8;
 pub struct Downlink {
     /// Most requests in flight over all peers; 0 is no limit.
     limit: u32,
-    /// When it was lowered last, and after how long a request was given up then.
-    cut_at: Time,
+    /// When it was lowered or lifted last by what ran out of time.
+    changed_at: Option<Time>,
+    /// After how long a request was given up when it was lowered.
     patience: Span,
     /// Bytes per second that all requests together moved then.
     moved: f64,
@@ -51,6 +52,8 @@ pub struct TimedOut {
     pub elapsed: Span,
     /// Requests in flight over all peers, itself among them.
     pub in_flight: u32,
+    /// Whether its peer had no other.
+    pub is_alone: bool,
 }
 
 impl Downlink {
@@ -61,8 +64,12 @@ impl Downlink {
 
     /// A request ran out of time, as most did.
     pub fn timed_out(&mut self, timed_out: &TimedOut, now: Time) {
-        // Silence is no rate; and what was sent before the limit was lowered met the old one.
-        let met_this_limit = self.limit == 0 || now.since(self.cut_at) > timed_out.elapsed;
+        if timed_out.bytes == Bytes::ZERO && timed_out.is_alone {
+            // A full link brings everybody something, a dead one nothing: that needs no limit.
+            (self.limit, self.changed_at) = (0, Some(now));
+        }
+        // Silence is no rate; and what was sent before the limit was changed met the old one, or the dead link.
+        let met_this_limit = self.changed_at.is_none_or(|at| now.since(at) > timed_out.elapsed);
         if timed_out.bytes == Bytes::ZERO || timed_out.in_flight < 2 || !met_this_limit {
             return;
         }
@@ -70,7 +77,7 @@ impl Downlink {
         let would_finish = f64::from(timed_out.in_flight) * done * IN_TIME;
         let below = if self.limit > 0 { self.limit - 1 } else { timed_out.in_flight / 2 };
         self.limit = (would_finish as u32).min(below).max(1);
-        self.cut_at = now;
+        self.changed_at = Some(now);
         self.patience = timed_out.elapsed;
         self.moved = f64::from(timed_out.in_flight) * rate(timed_out.bytes, timed_out.elapsed);
         self.ends = 0;
@@ -130,7 +137,13 @@ mod tests {
     const SIZE: Bytes = Bytes::new(2_000_000);
 
     fn slow(in_flight: u32, kilobytes: u64) -> TimedOut {
-        TimedOut { bytes: Bytes::new(kilobytes * 1000), size: SIZE, elapsed: Span::from_secs(30), in_flight }
+        TimedOut {
+            bytes: Bytes::new(kilobytes * 1000),
+            size: SIZE,
+            elapsed: Span::from_secs(30),
+            in_flight,
+            is_alone: false,
+        }
     }
 
     #[test]
@@ -154,10 +167,32 @@ mod tests {
     }
 
     #[test]
+    fn a_dead_link_is_not_a_full_one() {
+        // Cut off at 20 s: what was under way brought something, what was sent later brings nothing.
+        let mut link = Downlink::default();
+        link.timed_out(&slow(16, 750), Time::from_secs(40));
+        assert_eq!(link.limit(), Some(2));
+        link.timed_out(&slow(16, 0), Time::from_secs(52));
+        assert_eq!(link.limit(), Some(2), "it may have waited behind another one of its peer");
+        link.timed_out(&TimedOut { is_alone: true, ..slow(16, 0) }, Time::from_secs(53));
+        assert_eq!(link.limit(), None);
+        link.timed_out(&slow(16, 10), Time::from_secs(54));
+        assert_eq!(link.limit(), None, "the link was dead for most of its time");
+        link.timed_out(&slow(16, 10), Time::from_secs(90));
+        assert_eq!(link.limit(), Some(1));
+    }
+
+    #[test]
     fn where_fewer_move_less_it_was_not_the_link() {
         // Three of four peers fell to a sixteenth at once, and their requests were given up after three seconds.
         let mut link = Downlink::default();
-        let late = TimedOut { bytes: Bytes::new(470_000), size: SIZE, elapsed: Span::from_secs(3), in_flight: 4 };
+        let late = TimedOut {
+            bytes: Bytes::new(470_000),
+            size: SIZE,
+            elapsed: Span::from_secs(3),
+            in_flight: 4,
+            is_alone: true,
+        };
         link.timed_out(&late, Time::from_secs(3));
         assert_eq!(link.limit(), Some(1));
         let mut now = Time::from_secs(3);
