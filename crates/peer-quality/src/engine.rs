@@ -11,6 +11,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::hash::Hash;
 
+use self::blame::Blame;
 use crate::audit::{CommonMode, Cooling, Proof, Standing};
 use crate::estimate::population::{Prior, Vote};
 use crate::estimate::{Downlink, Path, Population, Seats};
@@ -220,7 +221,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     fn apply(&mut self, slot: Slot, fact: Fact, now: Time) {
-        let is_ours = matches!(&fact, Fact::Ended(delivery) if self.blame(slot, delivery, now));
+        let blame = match &fact {
+            Fact::Ended(delivery) => self.blame(slot, delivery, now),
+            _ => Blame::Theirs,
+        };
         let decisions = self.decisions;
         let prior = self.prior_for(fact, slot);
         let reserved = self.peers.card(slot).reserved;
@@ -230,8 +234,11 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         let in_flight = peer.pending();
         match fact {
             Fact::Sent { requests } => peer.sent(requests, now),
-            Fact::Ended(delivery) if is_ours => {
-                peer.ended(&Delivery { end: End::Cancelled, ..delivery }, &prior, now, decisions, reserved)
+            Fact::Ended(delivery) if blame != Blame::Theirs => {
+                peer.ended(&Delivery { end: End::Cancelled, ..delivery }, &prior, now, decisions, reserved);
+                if let Blame::Crowded { fit } = blame {
+                    peer.crowded(fit, now);
+                }
             }
             Fact::Ended(delivery) => {
                 peer.ended(&delivery, &prior, now, decisions, reserved);

@@ -262,6 +262,16 @@ impl Peer {
         }
     }
 
+    /// Requests in flight to it on average while the one that ended so was.
+    pub(crate) fn beside(&mut self, delivery: &Delivery, now: Time) -> Option<f32> {
+        self.flow.as_mut().and_then(|flow| flow.pending.beside(delivery.elapsed, now))
+    }
+
+    /// Requests beyond `fit` at a time ran out of time: as good as refused.
+    pub(crate) fn crowded(&mut self, fit: u32, now: Time) {
+        self.flow_mut().refusals.refused(fit.saturating_add(1), now);
+    }
+
     #[inline]
     fn tell_wire(
         &mut self,

@@ -7,13 +7,29 @@ use crate::audit::common_mode::Failure;
 use crate::estimate::downlink::TimedOut;
 use crate::measure::{Delivery, End, Fault};
 use crate::peer::Uncharged;
+use crate::rank::quote::Terms;
 use crate::table::Slot;
-use crate::units::Time;
+use crate::units::{Bytes, Time};
+
+/// Whose doing the end of a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// Its peer's: its record learns from it.
+    Theirs,
+    /// Ours, all over.
+    Ours,
+    /// Ours at this peer: it had so many requests that they could not end in time.
+    Crowded {
+        /// How many could have.
+        fit: u32,
+    },
+}
 
 impl<K: Copy + Eq + Hash + Ord> Engine<K> {
-    /// Whose doing an end is, before it is learned from: true where it is known to be ours (AUD-7).
+    /// Whose doing an end is, before it is learned from (AUD-7).
     #[inline]
-    pub(super) fn blame(&mut self, slot: Slot, delivery: &Delivery, now: Time) -> bool {
+    pub(super) fn blame(&mut self, slot: Slot, delivery: &Delivery, now: Time) -> Blame {
+        let crowded = self.crowded(slot, delivery, now);
         let peer = self.peers.value(slot);
         match delivery.end {
             End::Completed => {
@@ -30,7 +46,10 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             }
             End::Failed(Fault::Timeout | Fault::Transport | Fault::Unknown) | End::Interrupted => {
                 if self.common.excuses(delivery.elapsed, now) {
-                    return true;
+                    return Blame::Ours;
+                }
+                if let Some(fit) = crowded {
+                    return Blame::Crowded { fit };
                 }
                 let is_alone = peer.pending() == 1;
                 let failure = Failure {
@@ -54,7 +73,20 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             End::Failed(Fault::Verification) => self.common.forget(slot),
             End::Failed(Fault::Unavailable) | End::Cancelled => {}
         }
-        false
+        Blame::Theirs
+    }
+
+    /// How many requests the peer would have ended in the time that this one had, if it had too many beside it to end in time, and would have alone.
+    fn crowded(&mut self, slot: Slot, delivery: &Delivery, now: Time) -> Option<u32> {
+        if delivery.end != End::Failed(Fault::Timeout) || delivery.bytes == Bytes::ZERO {
+            return None;
+        }
+        let beside = self.peers.unquoted_mut(slot).beside(delivery, now)?;
+        let terms = Terms { in_flight: libm::roundf(beside) as u32, ..self.terms(slot, 0, now) };
+        let (size, elapsed_s) = (self.request, delivery.elapsed.as_secs_f64() as f32);
+        let (alone_s, together_s) = (terms.forecast.mean_s(size), terms.served_s(size));
+        let fit = || ((beside * elapsed_s / together_s) as u32).max(1);
+        (terms.in_flight > 1 && alone_s <= elapsed_s && elapsed_s < together_s).then(fit)
     }
 
     fn discharge(&mut self, slot: Slot, before: &Uncharged) {

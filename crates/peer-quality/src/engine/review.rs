@@ -69,7 +69,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
     }
 
     /// The terms of one peer.
-    fn terms(&mut self, slot: Slot, scope: u64, now: Time) -> Terms {
+    pub(super) fn terms(&mut self, slot: Slot, scope: u64, now: Time) -> Terms {
         let card = *self.peers.fresh_card(slot);
         let peer = self.peers.unquoted_mut(slot);
         let kind = Kind::new(self.population.prior(card.path));

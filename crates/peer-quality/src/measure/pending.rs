@@ -51,6 +51,18 @@ pub struct Settled {
     pub concurrency: f32,
 }
 
+impl Dispatch {
+    /// Requests in flight on average from then until `now`, the running sum being `integral`.
+    fn beside(&self, integral: u64, now: Time) -> f32 {
+        // A clock that stands still integrates nothing; then the number at the start has to do.
+        let concurrency = match now.since(self.at).as_micros() {
+            0 => self.concurrency as f32,
+            life => integral.wrapping_sub(self.integral) as f32 / life as f32,
+        };
+        concurrency.clamp(1.0, MAX_PENDING as f32)
+    }
+}
+
 impl Pending {
     /// How many are in flight.
     pub fn len(&self) -> u32 {
@@ -100,22 +112,21 @@ impl Pending {
     /// None where nothing was in flight (a host that does not report what it sends).
     pub fn settle(&mut self, elapsed: Span, now: Time) -> Option<Settled> {
         self.integrate(now);
+        let at = self.fitting(elapsed, now)?;
+        let dispatch = self.dispatches.remove(at)?;
+        Some(Settled { at: dispatch.at, concurrency: dispatch.beside(self.integral, now) })
+    }
+
+    /// Requests in flight on average while the one that [`settle`](Self::settle) would find was, itself among them.
+    pub fn beside(&mut self, elapsed: Span, now: Time) -> Option<f32> {
+        self.integrate(now);
+        self.fitting(elapsed, now).map(|at| self.dispatches[at].beside(self.integral, now))
+    }
+
+    fn fitting(&self, elapsed: Span, now: Time) -> Option<usize> {
         let began = now.as_micros().saturating_sub(elapsed.as_micros());
-        let mut best: Option<(usize, u64)> = None;
-        for (at, dispatch) in self.dispatches.iter().enumerate() {
-            let misfit = dispatch.at.as_micros().abs_diff(began);
-            if best.is_none_or(|(_, least)| misfit < least) {
-                best = Some((at, misfit));
-            }
-        }
-        let dispatch = best.and_then(|(at, _)| self.dispatches.remove(at))?;
-        let life = now.since(dispatch.at).as_micros();
-        // A clock that stands still integrates nothing; then the number at the start has to do.
-        let concurrency = match life {
-            0 => dispatch.concurrency as f32,
-            _ => self.integral.wrapping_sub(dispatch.integral) as f32 / life as f32,
-        };
-        Some(Settled { at: dispatch.at, concurrency: concurrency.clamp(1.0, MAX_PENDING as f32) })
+        let misfit = |dispatch: &Dispatch| dispatch.at.as_micros().abs_diff(began);
+        (0..self.dispatches.len()).min_by_key(|&at| misfit(&self.dispatches[at]))
     }
 
     /// Releases what has outlived [`DISPATCH_TTL`]; a moment in the future (the clock went back) is moved to `now`, so that it ages again.

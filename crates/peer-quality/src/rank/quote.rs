@@ -227,14 +227,18 @@ impl Terms {
 
     /// Seconds within which a request in flight should end at p95, behind the others that the peer has.
     pub fn due_s(&self, size: Bytes) -> f32 {
+        let usual = self.forecast.mean_s(size);
+        self.served_s(size) * (self.forecast.tail_s(size) / usual.max(1e-6)).max(1.0)
+    }
+
+    /// Seconds within which a request in flight usually ends, behind the others that the peer has.
+    pub fn served_s(&self, size: Bytes) -> f32 {
         let ramp_s = self.forecast.ramp_s(size);
-        let (usual, usual_tail) = (self.forecast.warm_s(size) + ramp_s, self.forecast.tail_s(size));
         let others = Terms { in_flight: self.in_flight.saturating_sub(1), ..*self };
-        let mean = match &self.capacity {
+        match &self.capacity {
             Some(capacity) => others.behind_queue_s(size, capacity) + ramp_s,
-            None => usual * self.in_flight.max(1) as f32,
-        };
-        mean * (usual_tail / usual.max(1e-6)).max(1.0)
+            None => (self.forecast.warm_s(size) + ramp_s) * self.in_flight.max(1) as f32,
+        }
     }
 
     /// Seconds for one more request behind those in flight: its own pace, or its turn in the total rate, whichever is later (RANK-1).
