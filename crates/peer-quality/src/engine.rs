@@ -385,8 +385,12 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
         // Contents and slots are both small numbers: each kind is mixed in a range of its own, or equal numbers would cancel out.
         let draw = (self.seed.mix(!work.scope) >> 32) as u32;
         // How long failures take says nothing of peers while they are ours; who failed more often then only had more in flight.
-        let is_ours = !self.common.is_quiet() && self.common.is_ours();
-        let judged = |terms: Terms| if is_ours { Terms { lost_s: 0.0, ..terms } } else { terms };
+        // Whether they are is found out with those that did not fail yet.
+        let suspects = self.common.suspects();
+        let judged = |slot: Slot, terms: Terms| match &suspects {
+            Some(suspects) => Terms { lost_s: 0.0, suspect: suspects.binary_search(&slot).is_ok(), ..terms },
+            None => terms,
+        };
         for &slot in candidates {
             let card = self.peers.fresh_card(slot);
             let kind = match &mut kinds[card.path as usize] {
@@ -397,14 +401,14 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             let last_tried = card.last_tried;
             let crowd = if card.times.is_none() { card.group } else { AddressGroup::NONE };
             let quote = if card.coverage == Coverage::Whole {
-                judged(card.terms(kind, work.scope, now)).quote(slot, work.range, last_tried, salt)
+                judged(slot, card.terms(kind, work.scope, now)).quote(slot, work.range, last_tried, salt)
             } else {
                 let card = *card;
                 let peer = self.peers.unquoted_mut(slot);
                 let in_flight = peer.pending();
                 let terms = peer.terms(&card, kind, work.scope, now, self.decisions);
                 self.in_flight.moved(in_flight, peer.pending());
-                judged(terms).quoted(slot, work.range, last_tried, salt)
+                judged(slot, terms).quoted(slot, work.range, last_tried, salt)
             };
             if let Some(quote) = quote {
                 into.push(quote);

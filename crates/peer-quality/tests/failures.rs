@@ -2,7 +2,7 @@
 #![allow(missing_docs)]
 
 use peer_quality::measure::{Delivery, End, Fault};
-use peer_quality::rank::Work;
+use peer_quality::rank::{Reason, Work};
 use peer_quality::units::{Bytes, Span, Time};
 use peer_quality::{Engine, Fact, Seed, Slot};
 
@@ -137,4 +137,68 @@ fn requests_that_one_cut_ended_together_are_one_incident() {
         engine.view(engine.find(&0).unwrap(), ended).reliability.unwrap()
     };
     assert_eq!(share(true), share(false));
+}
+
+#[test]
+fn where_everybody_who_is_fast_fails_those_that_did_not_fail_are_asked_first() {
+    let (mut engine, mut now) = (engine(6), Time::from_secs(1));
+    for _ in 0..10 {
+        (0..4).for_each(|peer| fetched(&mut engine, peer, 50, RANGE.get(), End::Completed, &mut now));
+        (4..6).for_each(|peer| fetched(&mut engine, peer, 4_000, RANGE.get(), End::Completed, &mut now));
+    }
+    // Four of them fall silent together, and are given up long before one of the others would deliver.
+    let mut asked = Vec::new();
+    while asked.len() < 30 && asked.last().is_none_or(|peer| *peer < 4) {
+        asked.push(chosen(&mut engine, &WORK, now)[0]);
+        let peer = asked[asked.len() - 1];
+        if peer < 4 {
+            fetched(&mut engine, peer, 900, 0, End::Failed(Fault::Timeout), &mut now);
+        }
+    }
+    assert!(asked.len() <= 8, "until it looks like our own link: {asked:?}");
+    let everybody: Vec<Slot> = engine.slots().collect();
+    let reasons = engine.explain(&WORK, &everybody, now).candidates;
+    assert_eq!(reasons.iter().filter(|one| one.reason == Reason::Suspect).count(), 4, "{reasons:?}");
+    // One that did not fail delivers, so it was them: their charges stand, however few they are.
+    fetched(&mut engine, asked[asked.len() - 1], 4_000, RANGE.get(), End::Completed, &mut now);
+    let share = |peer: u32| engine.view(engine.find(&peer).unwrap(), now).reliability.unwrap();
+    assert!((0..4).all(|peer| share(peer) < 0.95), "{:?}", [0, 1, 2, 3].map(share));
+}
+
+/// Eight at once at a peer of a request each two seconds, given up after five; with their bytes, or silent.
+fn crowd(bytes: u64) -> (Engine<u32>, Time) {
+    let (mut engine, mut now) = (engine(2), Time::from_secs(1));
+    for _ in 0..10 {
+        fetched(&mut engine, 0, 2_000, RANGE.get(), End::Completed, &mut now);
+        fetched(&mut engine, 1, 50, RANGE.get(), End::Completed, &mut now);
+    }
+    chosen(&mut engine, &WORK, now);
+    engine.handle(0, Fact::Sent { requests: 8 }, now);
+    now = Time::from_micros(now.as_micros() + 5_000_000);
+    let late = Delivery {
+        bytes: Bytes::new(bytes),
+        elapsed: Span::from_secs(5),
+        first_byte: (bytes > 0).then(|| Span::from_millis(20)),
+        end: End::Failed(Fault::Timeout),
+    };
+    (0..8).for_each(|_| {
+        engine.handle(0, Fact::Ended(late), now);
+    });
+    (engine, now)
+}
+
+#[test]
+fn a_peer_given_more_than_it_can_end_in_time_is_given_less_and_not_charged() {
+    let (crowded, now) = crowd(300_000);
+    let view = crowded.view(crowded.find(&0).unwrap(), now);
+    assert_eq!((view.reliability, view.limit), (Some(1.0), 2), "two of two seconds each end within five");
+    let (silent, now) = crowd(0);
+    assert!(silent.view(silent.find(&0).unwrap(), now).reliability.unwrap() < 1.0, "silence is no crowd");
+}
+
+#[test]
+fn a_peer_that_is_late_with_a_single_request_is_charged_whatever_it_brought() {
+    let (mut engine, mut now) = crowd(300_000);
+    fetched(&mut engine, 0, 5_000, 300_000, End::Failed(Fault::Timeout), &mut now);
+    assert!(engine.view(engine.find(&0).unwrap(), now).reliability.unwrap() < 1.0);
 }

@@ -4,7 +4,10 @@
 //! again, that decides: if most of the active peers had failed in between, their records are put back; if not, the charges stand. Active is who has requests in flight, and who
 //! delivered while those that failed were under way, so that a few who are slow to the end do not pass for everybody. Nothing is put back either where what
 //! completes shows that our link was working, and that they failed together for a reason of their own: it came on time, and it was on its way all the while, or
-//! the bytes of most that failed kept coming to their end, only slowly. (Our link was not cut then; had it been crowded, this one would be late too.)
+//! the bytes of most that failed kept coming to their end, only slowly. (Our link was not cut then; had it been crowded, this one would be late too.) Among few, it takes
+//! one of those that failed to deliver again: a few that are silent together go free if another one's delivery speaks for them.
+//!
+//! Until it is decided, whoever did not fail yet is asked first: if the fault is ours, that costs nothing, and if not, it finds out.
 //! Requests that were under way then may still fail later, and charge nobody.
 
 use alloc::collections::VecDeque;
@@ -77,7 +80,7 @@ impl<P, R> Default for CommonMode<P, R> {
     }
 }
 
-impl<P: Copy + Eq, R> CommonMode<P, R> {
+impl<P: Copy + Ord, R> CommonMode<P, R> {
     /// A request to `peer` failed. `before` is asked for its record if it is the first.
     pub fn failed(&mut self, peer: P, failure: &Failure, before: impl FnOnce() -> R) {
         let Failure { at: now, elapsed, dribbled, active } = *failure;
@@ -95,10 +98,13 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         }
     }
 
+    fn active(&self) -> u32 {
+        self.active.max(self.failed.len() as u32 + self.delivered_meanwhile())
+    }
+
     /// Whether, as things stand, the fault is ours.
     pub fn is_ours(&self) -> bool {
-        let peers = self.failed.len() as u32;
-        let active = self.active.max(peers + self.delivered_meanwhile());
+        let (peers, active) = (self.failed.len() as u32, self.active());
         if active < FEW {
             return peers >= 2 && peers >= active && self.again >= PERSISTENT;
         }
@@ -142,12 +148,22 @@ impl<P: Copy + Eq, R> CommonMode<P, R> {
         self.failures == 0
     }
 
+    /// Who failed since anything completed, in order, where the fault looks like ours.
+    pub fn suspects(&self) -> Option<Vec<P>> {
+        (!self.is_quiet() && self.is_ours()).then(|| {
+            let mut suspects: Vec<P> = self.failed.iter().map(|(peer, _)| *peer).collect();
+            suspects.sort_unstable();
+            suspects
+        })
+    }
+
     /// A request that had run for `elapsed` completed at `now`, as soon as was to be expected or not. What to put back, which is nothing where the fault was not ours.
-    pub fn completed(&mut self, elapsed: Span, on_time: bool, now: Time) -> Vec<(P, R)> {
+    pub fn completed(&mut self, peer: P, elapsed: Span, on_time: bool, now: Time) -> Vec<(P, R)> {
         let under_way_all_the_while = now.since(self.since) <= elapsed;
         let most_dribbled = self.dribbled > self.failures / 2;
         let link_worked = on_time && (under_way_all_the_while || most_dribbled);
-        let ours = self.is_ours() && !link_worked;
+        let healed = self.active() >= FEW || self.failed.iter().any(|(failed, _)| *failed == peer);
+        let ours = self.is_ours() && healed && !link_worked;
         let ours_until = if ours { Some(now) } else { self.ours_until };
         let completions = core::mem::take(&mut self.completions);
         let fresh = CommonMode { ours_until, completions, ..CommonMode::default() };
@@ -190,7 +206,7 @@ mod tests {
     }
 
     fn put_back(mut common: CommonMode<usize, usize>, elapsed: Span, on_time: bool) -> Vec<usize> {
-        common.completed(elapsed, on_time, at(130)).into_iter().map(|(_, peer)| peer).collect()
+        common.completed(0, elapsed, on_time, at(130)).into_iter().map(|(_, peer)| peer).collect()
     }
 
     #[test]
@@ -203,19 +219,31 @@ mod tests {
 
     #[test]
     fn among_few_it_takes_all_of_them_and_persistence() {
-        let again = |peers: &[usize], active| {
+        let again = |peers: &[usize], active, by| {
             let mut common = after(peers, active);
             for round in 1..3 {
                 for &peer in peers {
                     common.failed(peer, &failure(100 + 30 * round, active), || peer);
                 }
             }
-            common.completed(Span::from_secs(1), true, at(170)).len()
+            common.completed(by, Span::from_secs(1), true, at(170)).len()
         };
         assert!(put_back(after(&[0, 1, 0, 1, 0, 1], 2), Span::from_secs(1), true).is_empty(), "many at once are once");
-        assert_eq!(again(&[0, 1], 2), 2);
-        assert_eq!(again(&[0, 1], 3), 0, "a third does not fail");
-        assert_eq!(again(&[0], 1), 0, "there is only one");
+        assert_eq!(again(&[0, 1], 2, 1), 2);
+        assert_eq!(again(&[0, 1], 3, 1), 0, "a third does not fail");
+        assert_eq!(again(&[0], 1, 0), 0, "there is only one");
+        assert_eq!(again(&[0, 1, 2, 3], 4, 9), 0, "another delivers at once: it was them");
+        assert_eq!(again(&[0, 1, 2, 3, 4], 5, 9), 5, "so many do not fail by themselves");
+    }
+
+    #[test]
+    fn suspects_are_those_that_failed_since_anything_completed_where_most_did() {
+        assert_eq!(CommonMode::<usize, usize>::default().suspects(), None);
+        assert_eq!(after(&[1, 0], 5).suspects(), None, "two of five");
+        let mut common = after(&[2, 0, 1, 2], 5);
+        assert_eq!(common.suspects(), Some(std::vec![0, 1, 2]));
+        common.completed(0, Span::from_secs(1), true, at(130));
+        assert_eq!(common.suspects(), None);
     }
 
     #[test]
@@ -258,20 +286,20 @@ mod tests {
     #[test]
     fn a_completion_begins_anew() {
         let mut common = after(&[0, 1], 5);
-        assert!(common.completed(PATIENCE, false, at(130)).is_empty());
+        assert!(common.completed(0, PATIENCE, false, at(130)).is_empty());
         common.failed(2, &failure(161, 5), || 2);
         assert!(!common.is_ours());
-        assert!(common.completed(PATIENCE, false, at(170)).is_empty());
+        assert!(common.completed(0, PATIENCE, false, at(170)).is_empty());
     }
 
     #[test]
     fn what_was_under_way_is_excused_later_and_what_was_sent_afterwards_is_not() {
         let mut common = after(&[0, 1, 2], 5);
         assert!(!common.excuses(PATIENCE, at(130)), "not decided yet");
-        common.completed(Span::from_secs(1), true, at(130));
+        common.completed(0, Span::from_secs(1), true, at(130));
         assert!(common.excuses(PATIENCE, at(159)) && !common.excuses(PATIENCE, at(160)));
         assert!(!common.excuses(PATIENCE, at(60)), "the clock went back");
-        assert!(common.completed(Span::from_secs(1), true, at(140)).is_empty());
+        assert!(common.completed(0, Span::from_secs(1), true, at(140)).is_empty());
         assert!(common.excuses(PATIENCE, at(159)), "completions change nothing in it");
     }
 

@@ -37,7 +37,8 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 self.duplicates.earn(delivery.bytes);
                 if !self.common.is_quiet() {
                     let prior = self.population.prior(peer.path);
-                    let put_back = self.common.completed(delivery.elapsed, peer.is_on_time(delivery, &prior, now), now);
+                    let put_back =
+                        self.common.completed(slot, delivery.elapsed, peer.is_on_time(delivery, &prior, now), now);
                     for (slot, before) in put_back {
                         self.discharge(slot, &before);
                     }

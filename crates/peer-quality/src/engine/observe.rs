@@ -83,6 +83,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             (None, Some(_)) if terms.standing == Standing::Condemned => Reason::Condemned,
             (None, Some(_)) if terms.cooling => Reason::CoolingOff { left: peer.cooling.left(now) },
             (None, Some(quote)) if quote.room == 0 => Reason::Saturated,
+            (None, Some(quote)) if quote.is_suspect => Reason::Suspect,
             (None, Some(quote)) if quote.is_proven() => Reason::NotNeeded,
             (None, Some(_)) => Reason::NotTried,
         };

@@ -153,6 +153,7 @@ impl Card {
             standing: self.standing,
             cooling: false,
             failing: self.is_failing,
+            suspect: false,
             rested: false,
             is_promising: self.is_promising,
             is_fitful: self.is_fitful,

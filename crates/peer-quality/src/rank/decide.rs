@@ -16,19 +16,27 @@ const MARGIN: usize = 8;
 /// Decides who should do `work`, out of `quotes` in any order; `decisions` were made, this one among them.
 pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, turns: &mut Turns, into: &mut Advice) {
     let few = work.sources.saturating_add(MARGIN);
-    let mut proven = Order::new(quotes, few, |quote| plan::is_admissible(quote) && quote.is_proven());
+    let mut proven =
+        Order::new(quotes, few, |quote| plan::is_admissible(quote) && quote.is_proven() && !quote.is_suspect);
     let mut cold = Order::new(quotes, few, |quote| plan::is_admissible(quote) && !quote.is_proven() && quote.room > 0);
+    let mut suspects = Order::new(quotes, few, |quote| {
+        plan::is_admissible(quote) && quote.is_proven() && quote.is_suspect && quote.room > 0
+    });
     let mut open = 0_usize;
     for quote in quotes.iter().filter(|quote| plan::is_admissible(quote)) {
         open += 1;
-        if quote.is_proven() {
-            proven.push(quote);
-        } else if quote.room > 0 {
-            cold.push(quote);
+        match (quote.is_proven(), quote.room > 0) {
+            (true, _) if !quote.is_suspect => proven.push(quote),
+            (true, true) => suspects.push(quote),
+            (false, true) => cold.push(quote),
+            (_, false) => {}
         }
     }
     if proven.is_empty() {
-        plan::spread(cold.first(work.sources), work, into);
+        // Who is known and fails comes after everybody unknown: if it is our own link, nothing is lost by asking these.
+        let mut chosen: Vec<Quote> = cold.first(work.sources).to_vec();
+        chosen.extend(suspects.first(work.sources - chosen.len()));
+        plan::spread(&chosen, work, into);
     } else {
         trust(quotes, &mut proven, &mut cold, work, decisions, turns, into);
     }

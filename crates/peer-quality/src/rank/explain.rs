@@ -31,6 +31,8 @@ pub enum Reason {
         /// What is left of the pause.
         left: Span,
     },
+    /// It failed since anybody delivered, as most did: whoever did not is asked first.
+    Suspect,
     /// Proven offences put it below everyone else.
     Condemned,
     /// Cheaper peers do the work.
@@ -47,6 +49,7 @@ impl fmt::Display for Reason {
             Reason::Banned => f.write_str("banned by the host"),
             Reason::Saturated => f.write_str("saturated"),
             Reason::CoolingOff { left } => write!(f, "cooling off for {left} after failures"),
+            Reason::Suspect => f.write_str("failed with most others: those that did not are asked first"),
             Reason::Condemned => f.write_str("condemned by failed verifications"),
             Reason::NotNeeded => f.write_str("not needed: cheaper peers do the work"),
             Reason::NotTried => f.write_str("unmeasured: this decision tries nobody more"),

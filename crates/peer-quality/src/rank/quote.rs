@@ -53,6 +53,8 @@ pub struct Quote {
     pub last_tried: u64,
     /// Ends since its rate changed; the highest value stands for never.
     pub trials_since_change: u8,
+    /// Whether it failed since anybody delivered, as most did.
+    pub is_suspect: bool,
     /// Whether its latest body was surprisingly fast.
     pub is_promising: bool,
     /// How many unproven peers of its address group come before it: 0 for most.
@@ -90,6 +92,8 @@ pub struct Terms {
     pub cooling: bool,
     /// Whether its last request failed: until one succeeds it gets one at a time.
     pub failing: bool,
+    /// Whether it failed since anybody delivered, as most did.
+    pub suspect: bool,
     /// Whether it has rested long enough for a trial in spite of what is proven.
     pub rested: bool,
     /// Ends since its rate changed; the highest value stands for never.
@@ -173,6 +177,7 @@ impl Terms {
             fresh: self.fresh,
             last_tried,
             trials_since_change: self.trials_since_change,
+            is_suspect: self.suspect,
             is_promising: self.is_promising,
             crowd: 0,
             is_fitful: self.is_fitful,
@@ -305,6 +310,7 @@ impl Quote {
             fresh: 0,
             last_tried: 0,
             trials_since_change: u8::MAX,
+            is_suspect: false,
             is_promising: false,
             is_fitful: false,
             may_be_tried: true,
@@ -340,6 +346,7 @@ mod tests {
             standing: Standing::Fine,
             cooling: false,
             failing: false,
+            suspect: false,
             rested: false,
             incumbent: false,
             withholds_echoes: false,
