@@ -45,6 +45,9 @@ pub type Advice = Vec<Pick>;
 
 /// Halvings of the interval in which the end is searched: to a thousandth of it.
 const BISECTIONS: u32 = 12;
+/// Requests to one peer are kept apart where the work lasts for so many of their spaces. Fewer lets slower peers have the last ranges of short work, more leaves paths idle for a
+/// round trip each time.
+const WORTH_WAITING: f32 = 12.0;
 /// What is delivered this little after the end is delivered in time; less leaves out peers over noise.
 const SLACK: f32 = 1.02;
 
@@ -101,6 +104,13 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
     let guess = quotes.first().map_or(0, |quote| quote.room).max(u32::try_from(work.sources).unwrap_or(u32::MAX));
     let share = |quote: &Quote| quote.delivers(end_s * SLACK, work.range);
     let mut shares: Vec<Share> = quotes.iter().map(|quote| Share::of(quote, share(quote))).collect();
+    let busy = quotes.iter().filter(|quote| quote.in_flight > 0);
+    let pace = busy.fold(0.0, |sum, quote| sum + quote.pace);
+    for share in &mut shares {
+        if is_too_soon(share.quote, pace, end_s, work) {
+            share.most = 0;
+        }
+    }
     let room = shares.iter().fold(0_u32, |sum, share| sum.saturating_add(share.most));
     let quota = quota(&shares, work.wanted.unwrap_or(guess).min(left).min(room));
     shares.retain(|share| share.most > 0);
@@ -113,6 +123,14 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
             into.push(Pick { slot: share.quote.slot, requests, exploratory: !share.quote.is_proven() });
         }
     }
+}
+
+/// Whether the next request to a peer is to wait for the end of another peer's, all those in flight having a `pace` of so many bytes per second: where it would come too soon
+/// after its last one, and such an end is near.
+fn is_too_soon(quote: &Quote, pace: f32, end_s: f32, work: &Work) -> bool {
+    let next_s = work.range.get() as f32 / (pace - quote.pace).max(1.0);
+    let is_worth_it = |spacing_s| next_s < spacing_s && end_s > WORTH_WAITING * spacing_s;
+    work.in_flight > quote.in_flight && quote.spacing_s(work.range).is_some_and(is_worth_it)
 }
 
 /// One peer's part of the work.
@@ -303,6 +321,36 @@ mod tests {
         };
         let (once_sent, just_sent) = (leads(0), leads(1));
         assert_eq!([once_sent, just_sent], [quotes[0].slot, quotes[1].slot]);
+    }
+
+    #[test]
+    fn what_would_run_in_step_waits_for_the_end_of_another() {
+        // 10 MB/s and 50 ms each: of two in flight to one peer, the second is best sent 125 ms after the first.
+        let mut quotes = quotes(&[10e6; 3]);
+        quotes.iter_mut().for_each(|quote| (quote.in_flight, quote.room, quote.first_byte_s) = (2, 0, 0.05));
+        (quotes[0].in_flight, quotes[0].fresh, quotes[0].room) = (1, 1, 1);
+        let asked = |quotes: &[Quote], ranges, in_flight| {
+            let work = Work {
+                range: Bytes::new(1_000_000),
+                ranges: Some(ranges),
+                sources: 3,
+                scope: 0,
+                decision: 1,
+                in_flight,
+                wanted: Some(1),
+            };
+            let mut advice = Advice::new();
+            place(quotes, end_s(quotes, ranges, work.range), &work, u32::MAX, &mut advice);
+            !advice.is_empty()
+        };
+        assert!(!asked(&quotes, 1000, 5));
+        assert!(asked(&quotes, 20, 5), "short work");
+        assert!(asked(&quotes, 1000, 1), "nothing else of it will end");
+        let mut slow_others = quotes.clone();
+        slow_others[1..].iter_mut().for_each(|quote| quote.pace = 1e6);
+        assert!(asked(&slow_others, 1000, 5), "the next end is far");
+        quotes[0].fresh = 0;
+        assert!(asked(&quotes, 1000, 5), "the first is well on its way");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub struct Quote {
     pub tail_s: f32,
     /// Expected seconds of one request without a queue and without what speaks against it: what a trial costs.
     pub usual_s: f32,
+    /// Expected seconds to its first byte.
+    pub first_byte_s: f32,
     /// Bytes per second of all its requests together.
     pub pace: f32,
     /// How its connection opens, if it is cold.
@@ -166,6 +168,7 @@ impl Terms {
             cost_s: (mean.max(overdue) + times(self.failures(), lost_s)) * factor,
             tail_s: (tail.max(overdue) + times(self.failures_tail(), lost_s)) * factor,
             usual_s: usual,
+            first_byte_s: self.forecast.first_byte_s,
             pace: capacity,
             opening,
             start_s: match opening.is_open() {
@@ -274,6 +277,15 @@ impl Quote {
         ((self.opening.bytes_within(by_s - self.start_s, self.pace) / size) as u32).max(1)
     }
 
+    /// Seconds to the next request to it that keeps its requests apart, where one more now would be too soon after the last: requests that are sent together end
+    /// together, and its path is idle for a round trip each time.
+    pub fn spacing_s(&self, size: Bytes) -> Option<f32> {
+        let requests = self.in_flight.saturating_add(self.room) as f32;
+        let cycle_s = self.first_byte_s + requests * size.get() as f32 / self.pace.max(1.0);
+        let together = libm::roundf(requests * self.first_byte_s / cycle_s).max(1.0);
+        (self.fresh as f32 >= together).then_some(cycle_s / requests)
+    }
+
     /// Whether it rests on completed bodies of this peer.
     pub fn is_proven(&self) -> bool {
         self.basis == Basis::Measured
@@ -302,6 +314,7 @@ impl Quote {
             cost_s: 1.0,
             tail_s: 1.0,
             usual_s: 1.0,
+            first_byte_s: 0.0,
             pace: 1e6,
             opening: Opening::default(),
             start_s: 0.0,
