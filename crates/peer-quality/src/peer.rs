@@ -99,6 +99,11 @@ impl Peer {
         self.flow.as_ref().and_then(|flow| flow.pending.oldest())
     }
 
+    /// Whether it has a request in flight that was sent before the one that ended so.
+    pub(crate) fn has_older(&self, delivery: &Delivery, now: Time) -> bool {
+        self.oldest_pending().is_some_and(|at| now.since(at) > delivery.elapsed)
+    }
+
     #[inline]
     fn ceiling(&self, now: Time) -> Option<u32> {
         self.flow.as_ref().and_then(|flow| flow.refusals.ceiling(now))

@@ -52,7 +52,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                 if let Some(fit) = crowded {
                     return Blame::Crowded { fit };
                 }
-                let is_alone = peer.pending() == 1;
+                let is_first = !peer.has_older(delivery, now);
                 let failure = Failure {
                     at: now,
                     elapsed: delivery.elapsed,
@@ -66,7 +66,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
                         size: self.request,
                         elapsed: delivery.elapsed,
                         in_flight: self.in_flight.requests,
-                        is_alone,
+                        is_first,
                     };
                     self.downlink.timed_out(&late, now);
                 }

@@ -2,7 +2,7 @@
 //!
 //! The one idea: a peer that is slow is slow alone. Where most peers run out of time together (AUD-7), each with some of its bytes,
 //! there are more requests than our link finishes in time. What they brought says how many it would finish; from then on no more than that are in flight over all peers.
-//! A request that was alone at its peer and brought nothing at all shows that the link was dead and not full: then there is no limit. The number grows while requests end well within the time after which they would be given up, and where fewer at once move less than many did: then it was not
+//! The first of a peer's requests that brings nothing at all, sent after all that brought something, shows that the link was dead and not full: then there is no limit. The number grows while requests end well within the time after which they would be given up, and where fewer at once move less than many did: then it was not
 //! the link.
 
 use crate::units::{Bytes, Span, Time};
@@ -30,6 +30,8 @@ pub struct Downlink {
     limit: u32,
     /// When it was lowered or lifted last by what ran out of time.
     changed_at: Option<Time>,
+    /// When the latest was sent of those that ran out of time and had brought something.
+    brought_sent: Option<Time>,
     /// After how long a request was given up when it was lowered.
     patience: Span,
     /// Bytes per second that all requests together moved then.
@@ -52,8 +54,8 @@ pub struct TimedOut {
     pub elapsed: Span,
     /// Requests in flight over all peers, itself among them.
     pub in_flight: u32,
-    /// Whether its peer had no other.
-    pub is_alone: bool,
+    /// Whether its peer had none that was sent earlier.
+    pub is_first: bool,
 }
 
 impl Downlink {
@@ -64,7 +66,10 @@ impl Downlink {
 
     /// A request ran out of time, as most did.
     pub fn timed_out(&mut self, timed_out: &TimedOut, now: Time) {
-        if timed_out.bytes == Bytes::ZERO && timed_out.is_alone {
+        let sent = Time::from_micros(now.as_micros().saturating_sub(timed_out.elapsed.as_micros()));
+        if timed_out.bytes > Bytes::ZERO {
+            self.brought_sent = self.brought_sent.max(Some(sent));
+        } else if timed_out.is_first && self.brought_sent.is_none_or(|at| sent > at) {
             // A full link brings everybody something, a dead one nothing: that needs no limit.
             (self.limit, self.changed_at) = (0, Some(now));
         }
@@ -142,7 +147,7 @@ mod tests {
             size: SIZE,
             elapsed: Span::from_secs(30),
             in_flight,
-            is_alone: false,
+            is_first: false,
         }
     }
 
@@ -174,7 +179,10 @@ mod tests {
         assert_eq!(link.limit(), Some(2));
         link.timed_out(&slow(16, 0), Time::from_secs(52));
         assert_eq!(link.limit(), Some(2), "it may have waited behind another one of its peer");
-        link.timed_out(&TimedOut { is_alone: true, ..slow(16, 0) }, Time::from_secs(53));
+        let first = TimedOut { is_first: true, ..slow(16, 0) };
+        link.timed_out(&first, Time::from_secs(40));
+        assert_eq!(link.limit(), Some(2), "sent together with one that brought something");
+        link.timed_out(&first, Time::from_secs(53));
         assert_eq!(link.limit(), None);
         link.timed_out(&slow(16, 10), Time::from_secs(54));
         assert_eq!(link.limit(), None, "the link was dead for most of its time");
@@ -191,7 +199,7 @@ mod tests {
             size: SIZE,
             elapsed: Span::from_secs(3),
             in_flight: 4,
-            is_alone: true,
+            is_first: true,
         };
         link.timed_out(&late, Time::from_secs(3));
         assert_eq!(link.limit(), Some(1));
