@@ -46,8 +46,11 @@ pub type Advice = Vec<Pick>;
 /// Halvings of the interval in which the end is searched: to a thousandth of it.
 const BISECTIONS: u32 = 12;
 /// Requests to one peer are kept apart where the work lasts for so many of their spaces. Fewer lets slower peers have the last ranges of short work, more leaves paths idle for a
-/// round trip each time.
-const WORTH_WAITING: f32 = 12.0;
+/// round trip each time. Found in drawn worlds.
+const SPACES: f32 = 12.0;
+/// And for so many waits for another's end, where that is further away than one space: once they are apart they stay so, and until then the peer has one request less. Fewer
+/// loses that for long in short work. Found in drawn worlds.
+const WAITS: f32 = 25.0;
 /// What is delivered this little after the end is delivered in time; less leaves out peers over noise.
 const SLACK: f32 = 1.02;
 
@@ -126,10 +129,10 @@ pub fn place(quotes: &[Quote], end_s: f32, work: &Work, most: u32, into: &mut Ad
 }
 
 /// Whether the next request to a peer is to wait for the end of another peer's, all those in flight having a `pace` of so many bytes per second: where it would come too soon
-/// after its last one, and such an end is near.
+/// after its last one, and the work is long enough for the wait and its gain.
 fn is_too_soon(quote: &Quote, pace: f32, end_s: f32, work: &Work) -> bool {
     let next_s = work.range.get() as f32 / (pace - quote.pace).max(1.0);
-    let is_worth_it = |spacing_s| next_s < spacing_s && end_s > WORTH_WAITING * spacing_s;
+    let is_worth_it = |spacing_s: f32| end_s > SPACES * spacing_s && (next_s < spacing_s || end_s > WAITS * next_s);
     work.in_flight > quote.in_flight && quote.spacing_s(work.range).is_some_and(is_worth_it)
 }
 
@@ -348,7 +351,7 @@ mod tests {
         assert!(asked(&quotes, 1000, 1), "nothing else of it will end");
         let mut slow_others = quotes.clone();
         slow_others[1..].iter_mut().for_each(|quote| quote.pace = 1e6);
-        assert!(asked(&slow_others, 1000, 5), "the next end is far");
+        assert!(!asked(&slow_others, 1000, 5) && asked(&slow_others, 100, 5), "half a second to the next end");
         quotes[0].fresh = 0;
         assert!(asked(&quotes, 1000, 5), "the first is well on its way");
     }
