@@ -1,7 +1,7 @@
 //! The decision itself: a function of the quotes and the work alone (RANK-1 to RANK-4).
 //!
-//! The one idea: proven peers are planned for the end of the work; a trial and the places of the unmeasured are added within their bounds; and an answer is
-//! empty only where waiting for an end is better than any peer, or nobody may be asked.
+//! The one idea: proven peers are planned for the end of the work; a trial and the places of the unmeasured are added within their bounds; an answer is
+//! empty only where waiting for an end is better than any peer, or nobody may be asked; and while it may be our own link, those that failed with most come last.
 
 use alloc::vec::Vec;
 
