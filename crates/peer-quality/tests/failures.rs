@@ -165,8 +165,8 @@ fn where_everybody_who_is_fast_fails_those_that_did_not_fail_are_asked_first() {
     assert!((0..4).all(|peer| share(peer) < 0.95), "{:?}", [0, 1, 2, 3].map(share));
 }
 
-/// Eight at once at a peer of a request each two seconds, given up after five; with their bytes, or silent.
-fn crowd(bytes: u64) -> (Engine<u32>, Time) {
+/// Eight at once at a peer of a request each two seconds, given up after `secs`; with their bytes, or silent.
+fn crowd(bytes: u64, secs: u64) -> (Engine<u32>, Time) {
     let (mut engine, mut now) = (engine(2), Time::from_secs(1));
     for _ in 0..10 {
         fetched(&mut engine, 0, 2_000, RANGE.get(), End::Completed, &mut now);
@@ -174,10 +174,10 @@ fn crowd(bytes: u64) -> (Engine<u32>, Time) {
     }
     chosen(&mut engine, &WORK, now);
     engine.handle(0, Fact::Sent { requests: 8 }, now);
-    now = Time::from_micros(now.as_micros() + 5_000_000);
+    now = Time::from_micros(now.as_micros() + secs * 1_000_000);
     let late = Delivery {
         bytes: Bytes::new(bytes),
-        elapsed: Span::from_secs(5),
+        elapsed: Span::from_secs(secs),
         first_byte: (bytes > 0).then(|| Span::from_millis(20)),
         end: End::Failed(Fault::Timeout),
     };
@@ -189,16 +189,18 @@ fn crowd(bytes: u64) -> (Engine<u32>, Time) {
 
 #[test]
 fn a_peer_given_more_than_it_can_end_in_time_is_given_less_and_not_charged() {
-    let (crowded, now) = crowd(300_000);
+    let (crowded, now) = crowd(300_000, 5);
     let view = crowded.view(crowded.find(&0).unwrap(), now);
     assert_eq!((view.reliability, view.limit), (Some(1.0), 2), "two of two seconds each end within five");
-    let (silent, now) = crowd(0);
+    let (silent, now) = crowd(0, 5);
     assert!(silent.view(silent.find(&0).unwrap(), now).reliability.unwrap() < 1.0, "silence is no crowd");
+    let (hasty, now) = crowd(60_000, 1);
+    assert!(hasty.view(hasty.find(&0).unwrap(), now).reliability.unwrap() < 1.0, "one alone would be late too");
 }
 
 #[test]
 fn a_peer_that_is_late_with_a_single_request_is_charged_whatever_it_brought() {
-    let (mut engine, mut now) = crowd(300_000);
+    let (mut engine, mut now) = crowd(300_000, 5);
     fetched(&mut engine, 0, 5_000, 300_000, End::Failed(Fault::Timeout), &mut now);
     assert!(engine.view(engine.find(&0).unwrap(), now).reliability.unwrap() < 1.0);
 }
