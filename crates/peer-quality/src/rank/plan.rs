@@ -219,6 +219,16 @@ mod tests {
     use crate::seed::Seed;
     use crate::table::Table;
 
+    const WORK: Work = Work {
+        range: Bytes::new(1_000_000),
+        ranges: Some(1000),
+        sources: 8,
+        scope: 0,
+        decision: 0,
+        in_flight: 0,
+        wanted: None,
+    };
+
     fn quotes(paces: &[f32]) -> Vec<Quote> {
         let mut table = Table::<usize, u8>::new(64, Seed::new(0));
         let mut quotes: Vec<Quote> = paces
@@ -241,15 +251,7 @@ mod tests {
 
     fn planned(paces: &[f32], ranges: Option<u32>) -> Vec<(usize, u32)> {
         let mut advice = Advice::new();
-        let work = Work {
-            range: Bytes::new(1_000_000),
-            ranges,
-            sources: 8,
-            scope: 0,
-            decision: 0,
-            in_flight: 0,
-            wanted: None,
-        };
+        let work = Work { ranges, ..WORK };
         let quotes = quotes(paces);
         let end_s = ranges.map_or(f32::INFINITY, |ranges| end_s(&quotes, ranges, work.range));
         place(&quotes, end_s, &work, u32::MAX, &mut advice);
@@ -268,15 +270,7 @@ mod tests {
         // Eight sources, each with room for eight: nobody is flooded while others are idle.
         let mut quotes = quotes(&[10e6; 5]);
         quotes.iter_mut().for_each(|quote| quote.room = 8);
-        let work = Work {
-            range: Bytes::new(1_000_000),
-            ranges: Some(1000),
-            sources: 8,
-            scope: 0,
-            decision: 0,
-            in_flight: 0,
-            wanted: None,
-        };
+        let work = WORK;
         let mut advice = Advice::new();
         place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
         assert!(advice.len() == 5 && advice.iter().all(|pick| pick.requests == 2), "{advice:?}");
@@ -287,15 +281,7 @@ mod tests {
         let mut quotes = quotes(&[10e6; 2]);
         (quotes[0].in_flight, quotes[0].room, quotes[1].room) = (3, 5, 8);
         let wanted = Some(4);
-        let work = Work {
-            range: Bytes::new(1_000_000),
-            ranges: Some(1000),
-            sources: 2,
-            scope: 0,
-            decision: 1,
-            in_flight: 3,
-            wanted,
-        };
+        let work = Work { sources: 2, decision: 1, in_flight: 3, wanted, ..WORK };
         let mut advice = Advice::new();
         place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
         let given: Vec<_> = advice.iter().map(|pick| (pick.slot, pick.requests)).collect();
@@ -309,15 +295,7 @@ mod tests {
         (quotes[0].in_flight, quotes[1].in_flight) = (1, 2);
         let mut leads = |fresh| {
             quotes[0].fresh = fresh;
-            let work = Work {
-                range: Bytes::new(1_000_000),
-                ranges: Some(1000),
-                sources: 2,
-                scope: 0,
-                decision: 1,
-                in_flight: 3,
-                wanted: Some(1),
-            };
+            let work = Work { sources: 2, decision: 1, in_flight: 3, wanted: Some(1), ..WORK };
             let mut advice = Advice::new();
             place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
             advice[0].slot
@@ -333,15 +311,7 @@ mod tests {
         quotes.iter_mut().for_each(|quote| (quote.in_flight, quote.room, quote.first_byte_s) = (2, 0, 0.05));
         (quotes[0].in_flight, quotes[0].fresh, quotes[0].room) = (1, 1, 1);
         let asked = |quotes: &[Quote], ranges, in_flight| {
-            let work = Work {
-                range: Bytes::new(1_000_000),
-                ranges: Some(ranges),
-                sources: 3,
-                scope: 0,
-                decision: 1,
-                in_flight,
-                wanted: Some(1),
-            };
+            let work = Work { ranges: Some(ranges), sources: 3, decision: 1, in_flight, wanted: Some(1), ..WORK };
             let mut advice = Advice::new();
             place(quotes, end_s(quotes, ranges, work.range), &work, u32::MAX, &mut advice);
             !advice.is_empty()
@@ -360,15 +330,7 @@ mod tests {
     fn the_last_range_waits_for_a_fast_peer_without_room() {
         let mut quotes = quotes(&[20e6, 0.1e6]);
         quotes[0].room = 0;
-        let work = Work {
-            range: Bytes::new(1_000_000),
-            ranges: Some(1),
-            sources: 8,
-            scope: 0,
-            decision: 0,
-            in_flight: 1,
-            wanted: None,
-        };
+        let work = Work { ranges: Some(1), in_flight: 1, ..WORK };
         let mut advice = Advice::new();
         place(&quotes, end_s(&quotes, 1, work.range), &work, u32::MAX, &mut advice);
         assert!(advice.is_empty());
