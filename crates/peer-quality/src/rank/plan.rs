@@ -295,9 +295,10 @@ mod tests {
         (quotes[0].in_flight, quotes[1].in_flight) = (1, 2);
         let mut leads = |fresh| {
             quotes[0].fresh = fresh;
-            let work = Work { sources: 2, decision: 1, in_flight: 3, wanted: Some(1), ..WORK };
+            // Too short for waiting.
+            let work = Work { ranges: Some(16), sources: 2, decision: 1, in_flight: 3, wanted: Some(1), ..WORK };
             let mut advice = Advice::new();
-            place(&quotes, end_s(&quotes, 1000, work.range), &work, u32::MAX, &mut advice);
+            place(&quotes, end_s(&quotes, 16, work.range), &work, u32::MAX, &mut advice);
             advice[0].slot
         };
         let (once_sent, just_sent) = (leads(0), leads(1));
