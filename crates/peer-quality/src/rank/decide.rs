@@ -50,10 +50,11 @@ pub(crate) fn decide(quotes: &[Quote], work: &Work, decisions: u64, turns: &mut 
         let picks = last_resort.first(work.sources).iter();
         into.extend(picks.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: true }));
     } else if work.in_flight == 0 && open > 1 {
-        // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond the room of the soonest.
+        // Nothing of this work would end by itself, so waiting for the others' ends would be up to chance: one request goes beyond somebody's room.
         let open = quotes.iter().filter(|quote| plan::is_admissible(quote));
         let soonest = proven.first(1).first().or(open.min_by_key(|quote| quote.key()));
-        into.extend(soonest.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: !quote.is_proven() }));
+        let chosen = soonest.map(|soonest| plan::beyond_room(soonest, quotes));
+        into.extend(chosen.map(|quote| Pick { slot: quote.slot, requests: 1, exploratory: !quote.is_proven() }));
     }
 }
 
