@@ -4,6 +4,9 @@
 //! within shared links and the client's downlink (algorithms: "order and plan", with knowledge in place of estimates). Only who delivers at least one
 //! range by then takes part, so no slow peer holds the end; among those, slots in flight go where one more adds most.
 //!
+//! It keeps the rule that every policy has to keep (AUD-8): once it was sent bytes twice that fail verification, it asks that peer for nothing that others have. Without it the
+//! yardstick would be what nobody may do, where a peer is fast and corrupts some of what it sends.
+//!
 //! Who would fail is not asked. A peer of whose requests some fail counts for what it serves of the next few; a request that fails is sent to it only where it comes
 //! back well before the end, to get at those behind it.
 //!
@@ -12,7 +15,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use peer_quality::measure::Delivery;
+use peer_quality::audit::{Proof, Standing};
+use peer_quality::measure::{Delivery, End, Fault};
 use peer_quality::units::{Bytes, Span, Time};
 
 use super::allotment::Allotment;
@@ -47,6 +51,8 @@ pub struct Clairvoyant<T> {
     drained: BTreeMap<PeerIndex, Time>,
     /// When what is in flight at each peer was sent; as peers mostly end things in the order of their start, the oldest ends first.
     sent_at: BTreeMap<PeerIndex, VecDeque<Time>>,
+    /// What is proven against a peer.
+    proofs: BTreeMap<PeerIndex, Proof>,
     /// The content of the latest question: what is sent next is for it. None before the first one: what is told then is history.
     content: Option<u64>,
 }
@@ -54,8 +60,13 @@ pub struct Clairvoyant<T> {
 impl<T: Truth> Clairvoyant<T> {
     /// Knowing `truth`, for contents of `ranges` ranges.
     pub fn new(truth: T, ranges: u32) -> Self {
-        let (in_flight, drained, ways) = (InFlight::default(), BTreeMap::new(), Ways::default());
-        Clairvoyant { truth, ranges, ways, in_flight, drained, sent_at: BTreeMap::new(), content: None }
+        let (in_flight, ways) = (InFlight::default(), Ways::default());
+        let (drained, sent_at, proofs) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Clairvoyant { truth, ranges, ways, in_flight, drained, sent_at, proofs, content: None }
+    }
+
+    fn is_condemned(&self, peer: PeerIndex) -> bool {
+        self.proofs.get(&peer).is_some_and(|proof| proof.standing() >= Standing::Condemned)
     }
 
     fn request(peer: PeerIndex, ahead: u32, ask: &Ask<'_>) -> Request {
@@ -211,11 +222,12 @@ impl<T: Truth> Clairvoyant<T> {
 
     /// Asks somebody who fails soon, for an occasion to send after that.
     fn knock(&self, ask: &Ask<'_>, end_s: f64, allotment: &mut Allotment) {
+        let lawful = ask.candidates.iter().filter(|one| !self.is_condemned(one.peer));
         let fails_s = |one: &Candidate| match self.truth.fate(&Self::request(one.peer, 0, ask)) {
             Fate::Fails { after_s } if after_s < KNOCK * end_s => Some((after_s, one.peer)),
             _ => None,
         };
-        let soonest = ask.candidates.iter().filter_map(fails_s).min_by(|a, b| a.0.total_cmp(&b.0));
+        let soonest = lawful.filter_map(fails_s).min_by(|a, b| a.0.total_cmp(&b.0));
         if let Some((_, peer)) = soonest {
             allotment.give(peer, 1);
         }
@@ -233,6 +245,9 @@ impl<T: Truth> Policy for Clairvoyant<T> {
         let mut allotment = Allotment::new(ask);
         let way = self.ways.next(ask.content, self.ranges);
         let mut all: Vec<Source> = ask.candidates.iter().filter_map(|one| self.source(one.peer, ask, &way)).collect();
+        if all.iter().any(|source| !self.is_condemned(source.peer)) {
+            all.retain(|source| !self.is_condemned(source.peer));
+        }
         way.narrow(&mut all, |source| source.start_s() + source.body_s(range));
         // First as if only those counted who serve their next request, then with those whose mishap is over in time.
         let serving: Vec<Source> = all.iter().filter(|source| source.mishaps[0].is_none()).copied().collect();
@@ -288,6 +303,15 @@ impl<T: Truth> Policy for Clairvoyant<T> {
         }
         if self.in_flight.at(peer) == 0 {
             self.drained.insert(peer, now);
+        }
+        match delivery.end {
+            End::Failed(Fault::Verification) => self.proofs.entry(peer).or_default().offend(),
+            End::Completed => {
+                if let Some(proof) = self.proofs.get_mut(&peer) {
+                    proof.pay_back(delivery.bytes);
+                }
+            }
+            _ => (),
         }
         self.truth.ended(peer, content, delivery, now);
     }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::policy::testing::{Bench, RANGE};
+use peer_quality::measure::Fault;
+
+use crate::policy::testing::{Bench, RANGE, failed};
 
 /// A world by tables.
 #[derive(Clone, Default)]
@@ -73,6 +75,20 @@ fn nobody_who_fails_is_asked_while_others_deliver() {
     assert_eq!(of(&granted(table, 20, 8), 0), 0);
     let table = Table { fails: vec![0, 1], ..rates(&[50e6, 1e6]) };
     assert!(!granted(table, 20, 8).is_empty(), "somebody has to be tried");
+}
+
+#[test]
+fn who_was_caught_twice_gets_nothing_that_others_have() {
+    let mut bench = Bench::new(2);
+    let mut clairvoyant = Clairvoyant::new(rates(&[50e6, 1e6]), 100);
+    let fast = |grants: &[(u32, u32)]| of(grants, 0);
+    for _ in 0..2 {
+        assert!(fast(&bench.ask(&mut clairvoyant, 1, 1)) > 0);
+        bench.end(&mut clairvoyant, 0, &failed(Fault::Verification, 20));
+    }
+    assert_eq!(fast(&bench.ask(&mut clairvoyant, 100, 8)), 0);
+    bench.candidates.truncate(1);
+    assert!(fast(&bench.ask(&mut clairvoyant, 1, 1)) > 0, "better than nobody");
 }
 
 #[test]
