@@ -6,7 +6,7 @@
 
 use crate::estimate::forecast::{Basis, Forecast, TAIL_Z};
 use crate::estimate::lateness::{LATE_LN, Lateness};
-use crate::estimate::log_estimate::LogEstimate;
+use crate::estimate::log_estimate::{LogEstimate, ln};
 use crate::estimate::population::Prior;
 use crate::estimate::ramp::Ramp;
 use crate::measure::Sample;
@@ -33,20 +33,20 @@ pub struct Delivered {
 impl Delivered {
     /// Folds in a delivered body that says as much as `evidence` in (0, 1] of a sample about the rate. True when it was taken for a change of the peer's rate.
     #[inline]
-    pub fn observe(&mut self, sample: &Sample, evidence: f64) -> bool {
+    pub fn observe(&mut self, sample: &Sample, evidence: f32) -> bool {
         let shown_s = sample.first_byte_s.or_else(|| (sample.bytes <= ALL_DISTANCE).then_some(sample.wait_s));
         let first_byte_s = shown_s.unwrap_or_else(|| self.first_byte.value().unwrap_or(0.0).min(sample.wait_s * 0.5));
         // A slowness is always positive and finite. Both logarithms come first, so that neither waits for what is done with the other.
-        let slowness_ln = libm::log(sample.body(first_byte_s).secs_per_byte());
+        let slowness_ln = ln(sample.body(first_byte_s).secs_per_byte());
         if let Some(shown_s) = shown_s {
             self.first_byte.observe(shown_s, 1.0);
         }
-        let bytes = sample.bytes.as_f64();
-        let weight = evidence * bytes / (bytes + HALF_SAMPLE.as_f64());
+        let bytes = sample.bytes.as_f64() as f32;
+        let weight = evidence * bytes / (bytes + HALF_SAMPLE.as_f64() as f32);
         let usual_ln = (self.body.weight() > 0.0).then_some(self.body.mean_ln());
         let changed = self.body.observe_ln(slowness_ln, weight);
         if let Some(usual_ln) = usual_ln.filter(|_| !changed) {
-            self.lateness.observe((slowness_ln - usual_ln) as f32);
+            self.lateness.observe(slowness_ln - usual_ln);
         }
         changed
     }
@@ -64,9 +64,9 @@ impl Delivered {
     /// Folds in what a request that ran out of time says at least: it can only make the peer look slower. One that shows a
     /// collapse is believed at once: whoever dribbled through a whole deadline has shown more than one late body (B14).
     pub fn observe_censored(&mut self, at_least: Slowness) {
-        let slowness_ln = libm::log(at_least.secs_per_byte());
-        let behind = if self.is_measured() { slowness_ln - self.body.mean_ln() } else { f64::INFINITY };
-        if behind >= f64::from(LATE_LN) {
+        let slowness_ln = ln(at_least.secs_per_byte());
+        let behind = if self.is_measured() { slowness_ln - self.body.mean_ln() } else { f32::INFINITY };
+        if behind >= LATE_LN {
             self.body.doubt();
         }
         if behind > 0.0 {
@@ -83,9 +83,9 @@ impl Delivered {
         };
         let first_byte =
             self.first_byte.value().unwrap_or(if basis == Basis::Measured { 0.0 } else { prior.first_byte_s });
-        let first_byte_tail = self.first_byte.quantile(TAIL_Z).unwrap_or(first_byte * prior.tail_factor);
+        let first_byte_tail = self.first_byte.quantile(TAIL_Z as f32).unwrap_or(first_byte * prior.tail_factor);
         let body = self.body.value().unwrap_or(prior.slowness.secs_per_byte());
-        let body_tail = self.body.quantile(TAIL_Z).unwrap_or(body * prior.tail_factor);
+        let body_tail = self.body.quantile(TAIL_Z as f32).unwrap_or(body * prior.tail_factor);
         let body_tail = body_tail.max(body * self.lateness.tail_factor());
         let body = body * self.lateness.mean_factor();
         Forecast {
@@ -128,7 +128,7 @@ impl Delivered {
 
     /// Relative spread of the body's rate: 0 without samples, 0.1 is steady, 1 and more swings widely.
     pub fn volatility(&self) -> f64 {
-        if self.body.value().is_some() { self.body.spread_ln() } else { 0.0 }
+        if self.body.value().is_some() { self.body.spread_ln().into() } else { 0.0 }
     }
 
     /// Whether the latest body was surprisingly fast: a second one like it will be believed.
@@ -138,7 +138,7 @@ impl Delivered {
 
     /// The logarithms that the population averages: (first byte, body); absent where nothing was seen.
     #[inline]
-    pub(crate) fn logs(&self) -> (Option<f64>, Option<f64>) {
+    pub(crate) fn logs(&self) -> (Option<f32>, Option<f32>) {
         let seen = |estimate: &LogEstimate| (estimate.weight() > 0.0).then(|| estimate.mean_ln());
         (seen(&self.first_byte), seen(&self.body))
     }
@@ -148,7 +148,7 @@ impl Delivered {
 fn error(estimate: &LogEstimate, mean: f64, tail: f64) -> f32 {
     match estimate.weight() {
         0.0 => (tail - mean) as f32,
-        weight => (mean * estimate.spread_ln() / libm::sqrt(weight.max(1.0))) as f32,
+        weight => mean as f32 * estimate.spread_ln() / libm::sqrtf(weight.max(1.0)),
     }
 }
 

@@ -56,70 +56,64 @@ impl Default for Prior {
     }
 }
 
+/// Steps of a number in a sum: whole ones, so that a sum does not depend on the order of its terms and gives back exactly what it got.
+const STEPS: f32 = (1 << 20) as f32;
+
+/// One peer's number in an average; the default is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Term {
+    steps: i32,
+    count: u32,
+}
+
+impl Term {
+    /// A number within ±2048.
+    #[inline]
+    fn of(value: f32) -> Self {
+        Term { steps: (value * STEPS) as i32, count: 1 }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
-    total: f64,
+    steps: i64,
     count: u32,
 }
 
 impl Sum {
     #[inline]
-    fn replace(&mut self, before: Option<f64>, after: Option<f64>) {
-        if let Some(before) = before {
-            self.total -= before;
-            self.count -= 1;
-        }
-        if let Some(after) = after {
-            self.total += after;
-            self.count += 1;
-        }
-        if self.count == 0 {
-            // Sheds what rounding left behind.
-            self.total = 0.0;
-        }
-    }
-
-    /// The same where the peer stays in the sum.
-    #[inline]
-    fn update(&mut self, before: Option<f64>, after: Option<f64>) {
-        match (before, after) {
-            (Some(before), Some(after)) => {
-                let others = if self.count == 1 { 0.0 } else { self.total - before };
-                self.total = others + after;
-            }
-            (None, None) => {}
-            _ => {
-                self.replace(before, None);
-                self.replace(None, after);
-            }
-        }
+    fn replace(&mut self, before: Term, after: Term) {
+        self.steps += i64::from(after.steps) - i64::from(before.steps);
+        self.count = self.count + after.count - before.count;
     }
 
     fn plus(self, other: Sum) -> Sum {
-        Sum { total: self.total + other.total, count: self.count + other.count }
+        Sum { steps: self.steps + other.steps, count: self.count + other.count }
     }
 
     fn mean(self) -> Option<f64> {
-        (self.count > 0).then(|| self.total / f64::from(self.count))
+        (self.count > 0).then(|| self.steps as f64 / f64::from(STEPS) / f64::from(self.count))
     }
 }
 
 /// What one peer contributes to the averages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Vote {
-    first_byte_ln: Option<f64>,
-    body_ln: Option<f64>,
-    concurrency: Option<f64>,
+    first_byte_ln: Term,
+    body_ln: Term,
+    concurrency: Term,
     rate: Option<RateVote>,
 }
 
 impl Vote {
     /// The vote of a peer with this record and this useful concurrency, 0 for none, and this rate on the wire.
     #[inline]
-    pub fn of(delivered: &Delivered, concurrency: u32, rate: Option<RateVote>) -> Vote {
+    pub fn of(delivered: &Delivered, concurrency: u16, rate: Option<RateVote>) -> Vote {
         let (first_byte_ln, body_ln) = delivered.logs();
-        let concurrency = body_ln.filter(|_| concurrency > 0).map(|_| f64::from(concurrency));
-        Vote { first_byte_ln, body_ln, concurrency, rate }
+        let term = |ln: Option<f32>| ln.map_or(Term::default(), Term::of);
+        let counts = body_ln.is_some() && concurrency > 0;
+        let concurrency = if counts { Term::of(concurrency.into()) } else { Term::default() };
+        Vote { first_byte_ln: term(first_byte_ln), body_ln: term(body_ln), concurrency, rate }
     }
 }
 
@@ -128,6 +122,15 @@ struct Class {
     first_byte: Sum,
     body: Sum,
     concurrency: Sum,
+}
+
+impl Class {
+    #[inline]
+    fn replace(&mut self, before: &Vote, after: &Vote) {
+        self.first_byte.replace(before.first_byte_ln, after.first_byte_ln);
+        self.body.replace(before.body_ln, after.body_ln);
+        self.concurrency.replace(before.concurrency, after.concurrency);
+    }
 }
 
 /// Running averages over the peers of a table.
@@ -143,28 +146,13 @@ impl Population {
     #[inline]
     pub fn revote(&mut self, before: (Path, &Vote), after: (Path, &Vote)) {
         if before.0 == after.0 {
-            return self.revise(before.0, before.1, after.1);
+            self.classes[before.0 as usize].replace(before.1, after.1);
+        } else {
+            self.classes[before.0 as usize].replace(before.1, &Vote::default());
+            self.classes[after.0 as usize].replace(&Vote::default(), after.1);
         }
-        let out = &mut self.classes[before.0 as usize];
-        out.first_byte.replace(before.1.first_byte_ln, None);
-        out.body.replace(before.1.body_ln, None);
-        out.concurrency.replace(before.1.concurrency, None);
-        let into = &mut self.classes[after.0 as usize];
-        into.first_byte.replace(None, after.1.first_byte_ln);
-        into.body.replace(None, after.1.body_ln);
-        into.concurrency.replace(None, after.1.concurrency);
-        self.rates.replace(before.1.rate, after.1.rate);
-    }
-
-    /// Replaces the vote of a peer that stays on its path.
-    #[inline]
-    fn revise(&mut self, path: Path, before: &Vote, after: &Vote) {
-        let class = &mut self.classes[path as usize];
-        class.first_byte.update(before.first_byte_ln, after.first_byte_ln);
-        class.body.update(before.body_ln, after.body_ln);
-        class.concurrency.update(before.concurrency, after.concurrency);
-        if before.rate.is_some() || after.rate.is_some() {
-            self.rates.replace(before.rate, after.rate);
+        if before.1.rate.is_some() || after.1.rate.is_some() {
+            self.rates.replace(before.1.rate, after.1.rate);
         }
     }
 
@@ -265,7 +253,7 @@ mod tests {
     #[test]
     fn a_newcomer_starts_with_no_more_requests_than_the_very_first_peer() {
         let mut population = Population::default();
-        let vote = Vote { concurrency: Some(32.0), ..vote(1_000_000) };
+        let vote = Vote { concurrency: Term::of(32.0), ..vote(1_000_000) };
         population.revote((Path::Direct, &Vote::default()), (Path::Direct, &vote));
         assert_eq!(population.concurrency(Path::Direct), CONCURRENCY as u32);
     }
@@ -283,6 +271,14 @@ mod tests {
         let even = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 990_000)]).relayed_penalty();
         let uneven = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 50_000)]).relayed_penalty();
         assert!(even > 0.95 && uneven < 0.06, "{even} {uneven}");
+    }
+
+    #[test]
+    fn averages_do_not_depend_on_who_came_first() {
+        let members = [(Path::Direct, 1_000), (Path::Direct, 3_333_333), (Path::Direct, 77_000_000)];
+        let mut reversed = members;
+        reversed.reverse();
+        assert_eq!(joined(&members).prior(Path::Direct), joined(&reversed).prior(Path::Direct));
     }
 
     #[test]

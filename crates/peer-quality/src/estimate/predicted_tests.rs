@@ -270,7 +270,7 @@ fn what_a_cold_fetch_takes_is_what_the_next_one_is_promised() {
         let sample = Sample { first_byte_s: Some(0.0115), wait_s: 0.0235, bytes };
         wire.ended(bytes, Some(true), true, ended);
         let (body, evidence) = wire.without_ramp(&sample, Some(sent));
-        delivered.observe(&body, evidence);
+        delivered.observe(&body, evidence as f32);
     }
     let promised_s = wire.forecast(&delivered, &prior, Time::from_secs(360)).mean_s(bytes);
     assert!((promised_s / 0.0235 - 1.0).abs() < 0.25, "{promised_s}");

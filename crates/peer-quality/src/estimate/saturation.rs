@@ -7,7 +7,7 @@
 use crate::units::Slowness;
 
 /// The levels tried, roughly in steps of a half: finer tells noise from gain badly, coarser overshoots.
-const LEVELS: [u16; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+const LEVELS: [f32; 10] = [1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0];
 /// A level must bring this much more than a lower one to be worth its requests. Requests beyond the peer's rate only queue, and each
 /// then takes longer: at 1.05 a link of 3 MB/s ends up with eight ranges that take half a second each. Higher leaves distant
 /// peers short of requests. Unmeasured heuristic.
@@ -66,7 +66,7 @@ impl Saturation {
     /// The recommended number of requests in flight, at least 1.
     #[inline]
     pub fn limit(&self) -> u32 {
-        u32::from(LEVELS[self.current as usize])
+        LEVELS[self.current as usize] as u32
     }
 
     /// The rate of one request alone, bytes per second, where one was seen alone lately.
@@ -91,7 +91,7 @@ impl Saturation {
     }
 
     /// The highest concurrency that was seen lately.
-    pub fn highest_level(&self) -> Option<u16> {
+    pub fn highest_level(&self) -> Option<f32> {
         (0..LEVELS.len()).rev().find(|&at| self.known(at).is_some()).map(|at| LEVELS[at])
     }
 
@@ -146,10 +146,14 @@ impl Saturation {
     /// steps, as a pause of our own shows as low a total once.
     #[inline]
     fn reconcile(&mut self, at: usize, step: f32) {
-        let (shown, level) = (OUT_OF_DATE * self.rates[at], f32::from(LEVELS[at]));
-        for (rate, other) in self.rates.iter_mut().zip(LEVELS) {
-            let most = shown * (f32::from(other) / level).max(1.0);
-            *rate += (most - *rate).min(0.0) * step;
+        let shown = OUT_OF_DATE * self.rates[at];
+        let each = shown / LEVELS[at];
+        for (rate, level) in self.rates.iter_mut().zip(LEVELS) {
+            // Written as the processor's own minimum and maximum, for all levels at a time.
+            let by_level = each * level;
+            let most = if by_level > shown { by_level } else { shown };
+            let bounded = if most < *rate { most } else { *rate };
+            *rate += (bounded - *rate) * step;
         }
     }
 
@@ -193,8 +197,8 @@ impl Default for Saturation {
 
 #[inline]
 fn nearest_level(concurrency: f32) -> u8 {
-    let nearer = |pair: &[u16]| concurrency * concurrency <= f32::from(pair[0]) * f32::from(pair[1]);
-    LEVELS.windows(2).position(nearer).unwrap_or(LEVELS.len() - 1) as u8
+    let square = concurrency * concurrency;
+    LEVELS.windows(2).position(|pair| square <= pair[0] * pair[1]).unwrap_or(LEVELS.len() - 1) as u8
 }
 
 #[cfg(test)]
@@ -286,6 +290,6 @@ mod tests {
     #[test]
     fn the_level_of_a_concurrency_is_the_nearest() {
         let found = [0.0, 1.0, 2.0, 5.0, 7.0, 100.0, f32::MAX].map(|n| LEVELS[nearest_level(n) as usize]);
-        assert_eq!(found, [1, 1, 2, 6, 8, 32, 32]);
+        assert_eq!(found, [1.0, 1.0, 2.0, 6.0, 8.0, 32.0, 32.0]);
     }
 }

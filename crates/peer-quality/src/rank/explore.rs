@@ -90,21 +90,25 @@ pub fn due<'a>(
             return Some(*cold);
         }
     }
-    let promising = quotes.clone().filter(|quote| quote.is_promising && !quote.is_fitful && is_open(quote));
-    if let Some(promising) = promising.min_by_key(|quote| quote.key()) {
-        return Some(*promising);
-    }
-    if turns.measured < TURN {
-        return None;
-    }
     let open = quotes.filter(|quote| is_open(quote));
-    let count = open.clone().count();
-    let waited = |quote: &Quote| schedule.decisions.saturating_sub(quote.last_tried);
+    let (mut count, mut promising) = (0_u32, None::<&Quote>);
+    for quote in open.clone() {
+        count += 1;
+        let leads = quote.is_promising && !quote.is_fitful;
+        if leads && promising.is_none_or(|other| quote.key() < other.key()) {
+            promising = Some(quote);
+        }
+    }
+    if promising.is_some() || turns.measured < TURN {
+        return promising.copied();
+    }
+    let (count, each) = (count as f32, 1.0 / (schedule.best_s.max(1e-6) * SHARE));
     let overdue = |quote: &&Quote| {
-        let turns = (quote.usual_s / schedule.best_s.max(1e-6) / SHARE).clamp(PERIOD_PROVEN as f32, MAX_TURNS);
-        let by_cost = (turns * count as f32) as u64;
+        let waited = schedule.decisions.saturating_sub(quote.last_tried);
+        let turns = (quote.usual_s * each).clamp(PERIOD_PROVEN as f32, MAX_TURNS);
+        let by_cost = (turns * count) as u64;
         let comeback = PERIOD_PROVEN.checked_shl(u32::from(quote.trials_since_change) / 2).unwrap_or(u64::MAX);
-        waited(quote) >= if quote.is_fitful { by_cost } else { by_cost.min(comeback) }
+        waited >= if quote.is_fitful { by_cost } else { by_cost.min(comeback) }
     };
     let overdue = open.filter(overdue);
     let tried = overdue.min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied();
