@@ -228,11 +228,12 @@ impl Terms {
     /// n*). Judging by experiment alone can settle below it, since every experiment costs requests.
     #[inline]
     fn fills_with(&self, size: Bytes) -> u32 {
-        if self.capacity.is_none() || self.forecast.basis != Basis::Measured {
-            return 1;
-        }
-        let body_s = (self.forecast.secs_per_byte * size.get() as f32).max(1e-6);
-        let fill = (libm::ceilf(self.forecast.first_byte_s / body_s) as u32).saturating_add(1);
+        let Some(capacity) = self.capacity.filter(|_| self.forecast.basis == Basis::Measured) else { return 1 };
+        let (first_byte_s, size) = (self.forecast.first_byte_s, size.get() as f32);
+        // Bodies that were sent together took each other's time; what is left of a request's share of the total, less its share of the wait, is its own.
+        let own_s = size / capacity.total.max(1.0) - first_byte_s / self.limit.max(1) as f32;
+        let body_s = (self.forecast.secs_per_byte * size).min(own_s).max(1e-6);
+        let fill = (libm::ceilf(first_byte_s / body_s) as u32).saturating_add(1);
         fill.min(FILL_MAX).min(self.ceiling.unwrap_or(u32::MAX))
     }
 
@@ -433,11 +434,15 @@ mod tests {
     fn a_path_that_idles_between_single_requests_gets_as_many_as_fill_it() {
         // 50 ms to the first byte and 25 ms of body: three at once, whatever experiments said; a refusal still counts.
         let forecast = Forecast { first_byte_s: 0.05, secs_per_byte: 2.5e-8, ..terms().forecast };
-        let capacity = Some(Capacity { total: 14e6, single: Some(14e6) });
+        let capacity = Some(Capacity { total: 13.3e6, single: Some(13.3e6) });
         let room = |terms: Terms| quote(terms).room;
         assert_eq!(room(Terms { forecast, capacity, limit: 1, ..terms() }), 3);
         assert_eq!(room(Terms { forecast, capacity, limit: 1, ceiling: Some(2), ..terms() }), 2);
         assert_eq!(room(Terms { forecast, capacity: None, limit: 1, ..terms() }), 1, "a host that reports nothing");
+        // S1: two together, each of which takes the other's time. A peer at half the rate is full with them.
+        let together = Forecast { secs_per_byte: 6.6e-8, ..forecast };
+        let with = |total| Terms { forecast: together, capacity: Some(Capacity { total, single: None }), ..terms() };
+        assert_eq!((room(Terms { limit: 2, ..with(17e6) }), room(Terms { limit: 2, ..with(10e6) })), (3, 2));
         let late = Forecast { first_byte_s: 60.0, ..forecast };
         assert_eq!(room(Terms { forecast: late, capacity, limit: 1, ..terms() }), FILL_MAX);
     }
