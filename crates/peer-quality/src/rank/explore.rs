@@ -104,16 +104,20 @@ pub fn due<'a>(
     }
     let (count, each) = (count as f32, 1.0 / (schedule.best_s.max(1e-6) * SHARE));
     let overdue = |quote: &&Quote| {
-        let waited = schedule.decisions.saturating_sub(quote.last_tried);
-        let turns = (quote.usual_s * each).clamp(PERIOD_PROVEN as f32, MAX_TURNS);
-        let by_cost = (turns * count) as u64;
-        let comeback = PERIOD_PROVEN.checked_shl(u32::from(quote.trials_since_change) / 2).unwrap_or(u64::MAX);
-        waited >= if quote.is_fitful { by_cost } else { by_cost.min(comeback) }
+        let waited = schedule.decisions.saturating_sub(quote.last_tried) as f32;
+        let by_cost = (quote.usual_s * each).clamp(PERIOD_PROVEN as f32, MAX_TURNS) * count;
+        waited >= by_cost || !quote.is_fitful && waited >= comeback(quote.trials_since_change)
     };
     let overdue = open.filter(overdue);
     let tried = overdue.min_by_key(|quote| (quote.class == Class::Condemned, quote.last_tried, quote.key())).copied();
     turns.measured -= if tried.is_some() { TURN } else { 0 };
     tried
+}
+
+/// Decisions after which a peer that was among the best is tried again, so many `trials` after its rate changed.
+fn comeback(trials: u8) -> f32 {
+    // 40 doublings are as good as never.
+    (PERIOD_PROVEN << u32::from(trials / 2).min(40)) as f32
 }
 
 /// Of the places of a decision that wants more peers than are proven, how many go to unmeasured ones: those left over, at most a third, and never the only one.
@@ -218,6 +222,12 @@ mod tests {
             }
         }
         assert_eq!(tried, [8, 16, 32, 48, 80, 112, 176, 240, 368]);
+    }
+
+    #[test]
+    fn the_wait_for_a_peer_that_was_better_before_never_gets_shorter() {
+        assert_eq!([0, 1, 2, 5].map(comeback), [8.0, 8.0, 16.0, 32.0]);
+        assert!((1..=u8::MAX).all(|trials| comeback(trials - 1) <= comeback(trials)));
     }
 
     #[test]
