@@ -298,8 +298,13 @@ impl State {
         let confirmed = self.engine.has_pending(slot);
         self.engine.handle_at(slot, Fact::Ended(outcome.delivery()), now);
         let lessee = self.lessee(content);
-        let in_flight = &mut self.contents.value_mut(content).in_flight;
-        *in_flight = in_flight.saturating_sub(1);
+        let entry = self.contents.value_mut(content);
+        let was_last = entry.in_flight == 1;
+        entry.in_flight = entry.in_flight.saturating_sub(1);
+        // Nothing of it runs any more: what its host was promised and did not take, it does not want.
+        if confirmed && was_last && !entry.leased.is_empty() {
+            self.release_leases(content, now, |_| true);
+        }
         let Some(record) = self.records[slot.index()].as_mut() else { return };
         record.ended(outcome.at);
         if !confirmed && !record.leases().is_empty() {

@@ -67,6 +67,24 @@ fn c2_explicit_dispatches_are_settled_one_by_one() {
 }
 
 #[test]
+fn c2_what_a_host_does_not_take_is_free_once_all_that_it_took_has_ended() {
+    // One range of each of many contents, though more is offered: the best of three stays the best (C27).
+    let world = World::new(27);
+    (1..=3).for_each(|id| world.tell_often(id, Told { ms: if id == 1 { 100 } else { 10_000 }, ..Told::default() }, 5));
+    let mut best = 0;
+    for nth in 0..150 {
+        let request = ContentRequest::new(content(nth), 1);
+        let chosen = world.selector.select(&request, &candidates(1..=3)).peers[0].peer_id;
+        world.selector.on_dispatch(&chosen, 1);
+        let ms = if chosen == peer(1) { 100 } else { 10_000 };
+        world.tell(chosen, Told { content: content(nth), ms, ..Told::default() });
+        assert_eq!([1, 2, 3].map(|id| world.known(id).in_flight), [0; 3], "{nth}");
+        best += u32::from(chosen == peer(1));
+    }
+    assert!(best >= 128, "{best} of 150");
+}
+
+#[test]
 fn c7_interleaved_outcomes_settle_the_dispatches_they_belong_to() {
     // Two slow ranges, then two fast ones; the fast ones end first. What stays in flight must be the slow ones, which expire first.
     let world = World::new(7);
