@@ -235,11 +235,12 @@ impl Peer {
                 self.delivered.doubt();
             }
             self.sampled_at = now;
-            let changed = if self.wire.is_none() && sent.is_none() {
+            let timed_from = settled.filter(|settled| settled.is_timed).map(|settled| settled.at);
+            let changed = if self.wire.is_none() && timed_from.is_none() {
                 // A host that does not say when it sends does not say what it met.
                 self.delivered.observe(&sample, 1.0)
             } else {
-                let (body, weight) = self.without_ramp(sample, sent, now);
+                let (body, weight) = self.without_ramp(sample, timed_from, now);
                 self.delivered.observe(&body, weight as f32)
             };
             self.ends_since_change = match self.ends_since_change {
@@ -254,8 +255,8 @@ impl Peer {
             match settled {
                 // A host that reports no dispatches is taken to keep as many in flight as was recommended.
                 None => saturation.observe_one(in_flight.max(1) as f32, sample.whole(), false),
-                // A clock that stands still shows no busy time; then the number beside it has to do.
-                Some(settled) if settled.at == now => saturation.observe_one(settled.concurrency, sample.whole(), true),
+                // A clock that says nothing of it shows no busy time; then the number beside it has to do.
+                Some(settled) if !settled.is_timed => saturation.observe_one(settled.concurrency, sample.whole(), true),
                 Some(_) => {}
             }
         } else if let Some(at_least) = Sample::censored(delivery, self.delivered.excused_s()) {
@@ -295,11 +296,18 @@ impl Peer {
         wire.ended(delivery.bytes, on_time, renews_record, now);
     }
 
-    /// The sample less what slow start cost it: the long-run rate is free of it (EST-2). With it the weight that is left.
+    /// The sample less what slow start cost it: the long-run rate is free of it (EST-2). With it the weight that is left. What is faster than the record with slow start in it
+    /// shows that at least, with all its weight.
     fn without_ramp(&mut self, sample: Sample, sent: Option<Time>, now: Time) -> (Sample, f64) {
+        let first_byte_s = self.delivered.first_byte_s();
         match (&self.wire, sent, &mut self.flow) {
             (Some(wire), ..) => wire.without_ramp(&sample, sent),
-            (None, Some(sent), Some(flow)) => flow.idleness.ended(&sample, sent, self.delivered.first_byte_s(), now),
+            (None, Some(sent), Some(flow)) => {
+                let without = flow.idleness.ended(&sample, sent, first_byte_s, now);
+                let shown = sample.body(sample.first_byte_s.or(first_byte_s).unwrap_or(0.0));
+                let is_faster = || self.delivered.slowness().is_some_and(|usual| shown < usual);
+                if without.1 < 1.0 && is_faster() { (sample, 1.0) } else { without }
+            }
             (None, ..) => (sample, 1.0),
         }
     }
@@ -376,7 +384,11 @@ impl Peer {
     /// How its connection stands, where the host reports what it dispatches.
     fn connection(&self) -> Option<Connection> {
         let is_confirmed = self.saturation.as_ref().is_some_and(Saturation::is_confirmed);
-        is_confirmed.then(|| self.flow.as_ref().map_or(Connection::Cold, |flow| flow.idleness.standing()))
+        match &self.flow {
+            _ if !is_confirmed => None,
+            Some(flow) => flow.connection(),
+            None => Some(Connection::Cold),
+        }
     }
 
     /// What to expect of it, with error bars.

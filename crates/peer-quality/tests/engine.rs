@@ -41,6 +41,29 @@ fn a_standing_that_changes_is_an_event_and_a_return_without_a_slate_wiped_clean(
 }
 
 #[test]
+fn a_peer_that_is_fast_again_over_a_cold_connection_is_believed_after_two_ranges() {
+    // Invariant D: a trial comes seldom, so its connection is cold each time and slow start could explain all of the wait. What it shows all the same counts in full.
+    let mut engine = Engine::new(2, Seed::new(1));
+    let mut now = Time::from_secs(100);
+    let mut fetch = |millis: u64, idle_s: u64| {
+        engine.handle(7_u32, Fact::Sent { requests: 1 }, now);
+        now = now + Span::from_millis(millis);
+        let (elapsed, first_byte) = (Span::from_millis(millis), Some(Span::from_millis(20)));
+        let fact = Fact::Ended(Delivery { bytes: Bytes::from_kib(1024), elapsed, first_byte, end: End::Completed });
+        engine.handle(7, fact, now);
+        now = now + Span::from_secs(idle_s);
+        let slot = engine.find(&7).unwrap();
+        engine.forecast(slot, now).mean_s(Bytes::from_kib(1024))
+    };
+    for _ in 0..20 {
+        fetch(4_000, 0);
+    }
+    fetch(100, 60);
+    let expected_s = fetch(100, 60);
+    assert!(expected_s < 0.4, "{expected_s}");
+}
+
+#[test]
 fn events_nobody_polls_are_bounded() {
     let mut engine = Engine::new(1000, Seed::new(1));
     for peer in 0..1000_u32 {

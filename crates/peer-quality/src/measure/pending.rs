@@ -49,6 +49,21 @@ pub struct Settled {
     pub at: Time,
     /// How many requests to the peer were in flight on average while it ran, itself among them, at least 1.
     pub concurrency: f32,
+    /// Whether our clock has it running for about as long as it is said to have taken: a clock of whole seconds, or one that a test moves by hand, says nothing of shorter
+    /// times.
+    pub is_timed: bool,
+}
+
+/// A clock and a duration that differ by this share of the longer, or by [`CLOCK_SLACK`], are about the same thing. Lower distrusts hosts that time a little more or less than the
+/// request itself, higher believes clocks that stand beside what happens. Unmeasured heuristic.
+const CLOCK_SHARE: f64 = 0.1;
+/// See [`CLOCK_SHARE`].
+const CLOCK_SLACK: Span = Span::from_millis(20);
+
+/// Whether a clock that ran for `ran` says the same as a duration of `took`.
+fn agree(ran: Span, took: Span) -> bool {
+    let (less, more) = (ran.min(took), ran.max(took));
+    more - less <= CLOCK_SLACK || less.as_secs_f64() >= (1.0 - CLOCK_SHARE) * more.as_secs_f64()
 }
 
 impl Dispatch {
@@ -114,7 +129,9 @@ impl Pending {
         self.integrate(now);
         let at = self.fitting(elapsed, now)?;
         let dispatch = self.dispatches.remove(at)?;
-        Some(Settled { at: dispatch.at, concurrency: dispatch.beside(self.integral, now) })
+        let ran = now.since(dispatch.at);
+        let is_timed = ran > Span::ZERO && agree(ran, elapsed);
+        Some(Settled { at: dispatch.at, concurrency: dispatch.beside(self.integral, now), is_timed })
     }
 
     /// Requests in flight on average while the one that [`settle`](Self::settle) would find was, itself among them.

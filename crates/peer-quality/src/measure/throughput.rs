@@ -56,8 +56,13 @@ impl Throughput {
             concurrency: ((requests / busy) as f32).max(1.0),
         };
         let brought_any = self.bytes > 0;
-        *self = Throughput { busy_from: after.busy_us, requests_from: after.request_us, ..Throughput::default() };
+        self.begin(after);
         (busy > 0.0 && brought_any).then_some(stretch)
+    }
+
+    /// A stretch begins at `load`; what there was of another one is forgotten.
+    pub fn begin(&mut self, load: Load) {
+        *self = Throughput { busy_from: load.busy_us, requests_from: load.request_us, ..Throughput::default() };
     }
 }
 

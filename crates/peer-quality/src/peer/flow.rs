@@ -1,6 +1,6 @@
 //! What is kept of a peer from the first request that the host reports as sent, or the first refusal: most of the peers that a table remembers have neither.
 
-use crate::estimate::{Idleness, Refusals};
+use crate::estimate::{Connection, Idleness, Refusals};
 use crate::measure::throughput::Load;
 use crate::measure::{Delivery, Pending, Settled, Stretch, Throughput};
 use crate::units::Time;
@@ -12,6 +12,8 @@ pub(crate) struct Flow {
     throughput: Throughput,
     pub(crate) idleness: Idleness,
     pub(crate) refusals: Refusals,
+    /// Whether our clock agreed with how long its latest request took.
+    is_timed: bool,
 }
 
 /// What the end of a request says beside those in flight.
@@ -32,11 +34,28 @@ impl Flow {
         self.idleness.sent(first_byte_s, now);
     }
 
+    /// How its connection stands, where the clock tells.
+    pub(crate) fn connection(&self) -> Option<Connection> {
+        self.is_timed.then(|| self.idleness.standing())
+    }
+
     /// A request ended.
     pub(crate) fn ended(&mut self, delivery: &Delivery, now: Time) -> Ending {
         let before = self.pending.load(now);
         let settled = self.pending.settle(delivery.elapsed, now);
-        let stretch = settled.and_then(|_| self.throughput.ended(delivery.bytes, before, self.pending.load(now)));
+        let after = self.pending.load(now);
+        if let Some(settled) = settled {
+            self.is_timed = settled.is_timed;
+        }
+        let stretch = match settled {
+            Some(Settled { is_timed: true, .. }) => self.throughput.ended(delivery.bytes, before, after),
+            // Its time is not the clock's.
+            Some(_) => {
+                self.throughput.begin(after);
+                None
+            }
+            None => None,
+        };
         Ending { before, settled, stretch }
     }
 }
