@@ -8,7 +8,10 @@
 pub(super) const LATE_LN: f32 = 2.5;
 /// The memory, in deliveries: long enough that one in ten is never forgotten over a lucky run, short enough that a peer which mended is believed again within a
 /// few hundred. Unmeasured heuristic.
-const MEMORY: f32 = 100.0;
+const MEMORY: u8 = 100;
+/// The first delivery counts like one of so many: a share of few deliveries is cautious, and one late one among them is forgiven. Higher is slower to see a habit, lower takes an
+/// accident for one.
+const CAUTION: u8 = 36;
 /// A share below this is forgiven: three late deliveries among the last hundred are accidents.
 const FORGIVEN: f32 = 0.03;
 
@@ -19,6 +22,8 @@ pub struct Lateness {
     share: f32,
     /// Mean of ln(actual / usual) over the late ones.
     ln: f32,
+    /// Deliveries counted, up to the memory less the caution.
+    seen: u8,
 }
 
 impl Lateness {
@@ -26,7 +31,8 @@ impl Lateness {
     #[inline]
     pub fn observe(&mut self, ln: f32) {
         let late = ln.is_finite() && ln > LATE_LN;
-        self.share += (f32::from(u8::from(late)) - self.share) / MEMORY;
+        self.share += (f32::from(u8::from(late)) - self.share) / f32::from(CAUTION + self.seen);
+        self.seen = (self.seen + 1).min(MEMORY - CAUTION);
         if late {
             self.ln = if self.ln == 0.0 { ln } else { self.ln + 0.25 * (ln - self.ln) };
         }
@@ -69,6 +75,14 @@ mod tests {
         assert!((80.0..120.0).contains(&lateness.tail_factor()));
         (0..300).for_each(|_| lateness.observe(0.0));
         assert_eq!(lateness.mean_factor(), 1.0);
+    }
+
+    #[test]
+    fn a_habit_shows_after_a_few_dozen_deliveries() {
+        // C31: one in ten takes a hundred times as long, against a peer that always takes twice as long.
+        let mut lateness = Lateness::default();
+        (0..40).for_each(|nth| lateness.observe(if nth % 10 == 5 { libm::logf(100.0) } else { 0.0 }));
+        assert!(lateness.mean_factor() > 2.0, "{}", lateness.mean_factor());
     }
 
     #[test]
