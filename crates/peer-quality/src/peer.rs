@@ -336,14 +336,16 @@ impl Peer {
         self.delivered.logs() != (None, None) || self.wire.as_ref().is_some_and(|wire| wire.vote().is_some())
     }
 
-    /// Its vote in the population: a function of its record, so that what was added can be taken away again. Who failed last has none: the average is of those
+    /// Its vote in the population: a function of its record, so that what was added can be taken away again. Who failed last has none but on reliability: the average is of those
     /// that deliver, or a few that do not would make everyone unknown look hopeless.
     #[inline]
     pub(crate) fn vote(&self) -> Vote {
-        if self.seat.is_none() || self.reliability.consecutive_failures() > 0 {
-            return Vote::default();
-        }
-        Vote::of(&self.delivered, self.voted, self.wire.as_ref().and_then(|wire| wire.vote()))
+        let has_rates = self.seat.is_some() && self.reliability.consecutive_failures() == 0;
+        let vote = match has_rates {
+            true => Vote::of(&self.delivered, self.voted, self.wire.as_ref().and_then(|wire| wire.vote())),
+            false => Vote::default(),
+        };
+        vote.with_reliability(self.reliability.share())
     }
 
     /// Votes for the concurrency that it has by now; `class` is that of its kind.

@@ -102,10 +102,17 @@ pub struct Vote {
     first_byte_ln: Term,
     body_ln: Term,
     concurrency: Term,
+    reliability: Term,
     rate: Option<RateVote>,
 }
 
 impl Vote {
+    /// The same with the share of the peer's requests that end well, if any ended.
+    #[inline]
+    pub fn with_reliability(self, share: Option<f64>) -> Vote {
+        Vote { reliability: share.map_or(Term::default(), |share| Term::of(share as f32)), ..self }
+    }
+
     /// The vote of a peer with this record and this useful concurrency, 0 for none, and this rate on the wire.
     #[inline]
     pub fn of(delivered: &Delivered, concurrency: u16, rate: Option<RateVote>) -> Vote {
@@ -113,7 +120,13 @@ impl Vote {
         let term = |ln: Option<f32>| ln.map_or(Term::default(), Term::of);
         let counts = body_ln.is_some() && concurrency > 0;
         let concurrency = if counts { Term::of(concurrency.into()) } else { Term::default() };
-        Vote { first_byte_ln: term(first_byte_ln), body_ln: term(body_ln), concurrency, rate }
+        Vote {
+            first_byte_ln: term(first_byte_ln),
+            body_ln: term(body_ln),
+            concurrency,
+            reliability: Term::default(),
+            rate,
+        }
     }
 }
 
@@ -122,6 +135,7 @@ struct Class {
     first_byte: Sum,
     body: Sum,
     concurrency: Sum,
+    reliability: Sum,
 }
 
 impl Class {
@@ -130,6 +144,7 @@ impl Class {
         self.first_byte.replace(before.first_byte_ln, after.first_byte_ln);
         self.body.replace(before.body_ln, after.body_ln);
         self.concurrency.replace(before.concurrency, after.concurrency);
+        self.reliability.replace(before.reliability, after.reliability);
     }
 }
 
@@ -168,6 +183,7 @@ impl Population {
             first_byte: sum.first_byte.plus(class.first_byte),
             body: sum.body.plus(class.body),
             concurrency: sum.concurrency.plus(class.concurrency),
+            reliability: sum.reliability.plus(class.reliability),
         });
         let own = self.classes[path as usize];
         let at_least_all = |own: Option<f64>, all: Option<f64>| match (own, all) {
@@ -205,14 +221,19 @@ impl Population {
         ((mean.min(CONCURRENCY) + 0.5) as u32).max(1)
     }
 
-    /// Relayed delivery rate over direct delivery rate, in (0, 1]; 1 while either was never measured.
+    /// What a relayed path costs, in (0, 1] (spec §4.2): its delivery rate over that of direct paths, and its share of requests that end well over theirs. 1 for what either was never
+    /// seen to do; paths of an unknown kind are neither.
     pub fn relayed_penalty(&self) -> f64 {
-        let direct = self.classes[Path::Direct as usize].body.plus(self.classes[Path::Unknown as usize].body).mean();
-        let relayed = self.classes[Path::Relayed as usize].body.mean();
-        match (direct, relayed) {
-            (Some(direct), Some(relayed)) => exp(direct - relayed).clamp(0.01, 1.0),
+        let (direct, relayed) = (&self.classes[Path::Direct as usize], &self.classes[Path::Relayed as usize]);
+        let rate = match (direct.body.mean(), relayed.body.mean()) {
+            (Some(direct), Some(relayed)) => exp(direct - relayed),
             _ => 1.0,
-        }
+        };
+        let reliability = match (direct.reliability.mean(), relayed.reliability.mean()) {
+            (Some(direct), Some(relayed)) if direct > 0.0 => relayed / direct,
+            _ => 1.0,
+        };
+        (rate * reliability).clamp(0.01, 1.0)
     }
 }
 
@@ -271,6 +292,20 @@ mod tests {
         let even = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 990_000)]).relayed_penalty();
         let uneven = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 50_000)]).relayed_penalty();
         assert!(even > 0.95 && uneven < 0.06, "{even} {uneven}");
+    }
+
+    #[test]
+    fn the_relayed_penalty_counts_failures_and_takes_unknown_paths_for_neither() {
+        // C36: relayed links as fast as direct ones that fail every other time; and slow ones beside peers of unknown kind only.
+        let mut population = joined(&[]);
+        for (path, share) in [(Path::Direct, 1.0), (Path::Relayed, 0.5)] {
+            let vote = vote(1_000_000).with_reliability(Some(share));
+            population.revote((path, &Vote::default()), (path, &vote));
+        }
+        assert!((population.relayed_penalty() - 0.5).abs() < 1e-6);
+        assert_eq!(joined(&[(Path::Unknown, 1_000_000), (Path::Relayed, 50_000)]).relayed_penalty(), 1.0);
+        let with_unknown = joined(&[(Path::Direct, 1_000_000), (Path::Relayed, 200_000), (Path::Unknown, 200_000)]);
+        assert!((with_unknown.relayed_penalty() - 0.2).abs() < 0.01);
     }
 
     #[test]
