@@ -207,3 +207,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn c36_the_relayed_penalty_counts_failures_and_knows_of_unknown_paths_nothing() {
+    let penalty = |world: &World| world.selector.snapshot().relayed_penalty;
+    // Relayed links that fail every other time, in turn with direct ones that never do; the classes are told before or after.
+    for told_first in [true, false] {
+        let world = World::new(36);
+        let tell_classes = || {
+            world.selector.on_connection_class(&peer(1), TraversalKind::Direct);
+            world.selector.on_connection_class(&peer(2), TraversalKind::Relayed);
+        };
+        if told_first {
+            tell_classes();
+        }
+        for nth in 0..20 {
+            world.tell_often(1, Told::default(), 1);
+            let failed = Told::failed(FailureReason::Timeout);
+            world.tell_often(2, if nth % 2 == 0 { failed } else { Told::default() }, 1);
+        }
+        if !told_first {
+            tell_classes();
+        }
+        assert!((0.3..0.8).contains(&penalty(&world)), "{told_first}: {}", penalty(&world));
+        world.selector.remove_peer(&peer(2));
+        assert_eq!(penalty(&world), 1.0, "nothing is left of it");
+    }
+    // The only ones, beside peers of unknown kind.
+    let world = World::new(36);
+    world.selector.on_connection_class(&peer(2), TraversalKind::Relayed);
+    world.tell_often(2, Told::rate(50_000), 20);
+    world.tell_often(3, Told::rate(5_000_000), 20);
+    assert_eq!(penalty(&world), 1.0);
+}

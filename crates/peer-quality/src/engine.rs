@@ -262,7 +262,7 @@ impl<K: Copy + Eq + Hash + Ord> Engine<K> {
             Fact::Located(_) => {}
             Fact::Reached(path) => {
                 peer.path = path;
-                self.population.revote(before, (path, &vote_before));
+                self.population.revote(before, (path, &peer.vote()));
             }
         }
         let peer = self.peers.value_mut(slot);

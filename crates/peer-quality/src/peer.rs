@@ -345,7 +345,8 @@ impl Peer {
             true => Vote::of(&self.delivered, self.voted, self.wire.as_ref().and_then(|wire| wire.vote())),
             false => Vote::default(),
         };
-        vote.with_reliability(self.reliability.share())
+        // Only paths of known kinds are compared by it.
+        if self.path == Path::Unknown { vote } else { vote.with_reliability(self.reliability.share()) }
     }
 
     /// Votes for the concurrency that it has by now; `class` is that of its kind.
