@@ -1,6 +1,6 @@
 //! The yardstick is best or tied in every built-in world (LAB-3): a planner that some policy beats measures nothing. To beat it is to be better at the median or at the
-//! 99th percentile without being worse at the other. And it leaves nothing undone that another policy gets done. Whoever goes on asking a peer that was caught corrupting does what the
-//! yardstick may not (AUD-8), and beats nobody.
+//! 99th percentile without being worse at the other. And it leaves nothing undone that another policy gets done. Whoever lets a corrupter fool it more often than the yardstick does
+//! does what that may not (AUD-8), and beats nobody.
 //!
 //! All plans over twenty seeds are minutes of an optimised build, so here those that cost little are run over few; `YARDSTICK_PLANS=a1,c31`, or `all`, and `YARDSTICK_SEEDS=20`
 //! choose others.
@@ -39,15 +39,13 @@ fn unfinished(runs: &[RunResult]) -> usize {
     runs.iter().flat_map(|run| &run.requests).filter(|request| request.end_s.is_none()).count()
 }
 
-/// Caught so often, a policy goes on asking corrupters; the yardstick stops at two and what was under way.
-const CAUGHT: u32 = 12;
-
-fn goes_on_with_corrupters(plan: &Plan, runs: &[RunResult]) -> bool {
-    let corrupts = |peer: &PeerResult| {
+/// The most requests of a run that went wrong at one peer which corrupts.
+fn caught(plan: &Plan, runs: &[RunResult]) -> u32 {
+    let corrupts = |peer: &&PeerResult| {
         let group = plan.world.peers.iter().find(|group| group.name == peer.group);
         group.is_some_and(|group| matches!(group.behaviour, Behaviour::Corrupts { .. }))
     };
-    runs.iter().flat_map(|run| &run.peers).any(|peer| peer.failures > CAUGHT && corrupts(peer))
+    runs.iter().flat_map(|run| &run.peers).filter(corrupts).map(|peer| peer.failures).max().unwrap_or(0)
 }
 
 fn runs(plan: &Plan, kind: PolicyKind, seeds: u64) -> Vec<RunResult> {
@@ -64,7 +62,7 @@ fn compared(plan: &Plan, seeds: u64) -> (String, Vec<String>) {
     let best = runs(plan, PolicyKind::Clairvoyant, seeds);
     let took = begun.elapsed();
     let quantiles = |runs: &[RunResult]| [0.5, 0.99].map(|share| completion_s(runs, share));
-    let left = unfinished(&best);
+    let (left, most_caught) = (unfinished(&best), caught(plan, &best));
     let best = quantiles(&best);
     let mut beaten = Vec::new();
     let mut text = String::new();
@@ -73,7 +71,7 @@ fn compared(plan: &Plan, seeds: u64) -> (String, Vec<String>) {
         if unfinished(&own) < left {
             beaten.push(format!("{}: {left} requests unfinished, by {} fewer", plan.name, kind.name()));
         }
-        let is_lawful = !goes_on_with_corrupters(plan, &own);
+        let is_lawful = caught(plan, &own) <= most_caught;
         let own = quantiles(&own);
         let ratios = [0, 1].map(|at| own[at].unwrap_or(NEVER_S) / best[at].unwrap_or(NEVER_S));
         // Better for most by making a few wait, or the other way round, is another choice, not a better one.
