@@ -64,9 +64,10 @@ fn replaced<S: Selector>(mut selector: S) -> Vec<PeerIndex> {
     };
     selector.set_clock(question.now);
     let cancelled = Delivery { bytes: Bytes::ZERO, elapsed: Span::ZERO, first_byte: None, end: End::Cancelled };
-    // All that are named are asked, so that the host has room for as many as are wanted.
-    for choice in selector.select(&question) {
-        selector.dispatched(choice.peer, question.now);
+    // All that are named are asked at once, so that the host has room for as many as are wanted.
+    let named = selector.select(&question);
+    named.iter().for_each(|choice| selector.dispatched(choice.peer, question.now));
+    for choice in named {
         selector.record(choice.peer, question.content, question.range, &cancelled, question.now);
     }
     let delivery = Delivery {
