@@ -55,7 +55,7 @@ const WAITS: f32 = 25.0;
 const SLACK: f32 = 1.02;
 
 /// Where nobody has room, whoever ends a request within this multiple of the soonest's time may get it. Less herds on whoever was not seen to slow down, more queues at the slow.
-const HERDED: f32 = 3.0;
+const HERDED: f32 = 2.0;
 
 /// The first of `quotes`, so many that `sources` of them have room.
 pub fn leading(quotes: &[Quote], sources: usize) -> &[Quote] {
@@ -178,7 +178,7 @@ fn quota(shares: &[Share<'_>], wanted: u32) -> f32 {
 }
 
 /// Who gets a request beyond its room, where `soonest` seems to end it soonest of all `quotes`. Who has much to do ends little, so it keeps looking as fast as it was, and would
-/// get all the rest: of those that are not much later, whoever has least for the room it had.
+/// get all the rest: of those that are not much later, whoever has least.
 pub fn beyond_room<'a>(soonest: &'a Quote, quotes: &'a [Quote]) -> &'a Quote {
     let is_near = |quote: &&Quote| {
         quote.class == soonest.class
@@ -186,8 +186,7 @@ pub fn beyond_room<'a>(soonest: &'a Quote, quotes: &'a [Quote]) -> &'a Quote {
             && !quote.is_suspect
             && quote.cost_s <= HERDED * soonest.cost_s
     };
-    let rounds = |quote: &&Quote| (quote.in_flight / quote.limit.max(1), quote.key(), quote.slot);
-    quotes.iter().filter(is_near).min_by_key(rounds).unwrap_or(soonest)
+    quotes.iter().filter(is_near).min_by_key(|quote| (quote.in_flight, quote.key(), quote.slot)).unwrap_or(soonest)
 }
 
 /// Cuts an answer down to `most` requests in all, from its end.
@@ -358,14 +357,12 @@ mod tests {
         // A11: the first ended nothing since all became slow, and looks as fast as ever behind eight requests.
         let mut quotes = quotes(&[20e6, 4e6, 0.1e6]);
         let [fast, usual, slow] = [0, 1, 2].map(|at| quotes[at].slot);
-        quotes.iter_mut().for_each(|quote| (quote.limit, quote.room, quote.in_flight) = (2, 0, 2));
+        quotes.iter_mut().for_each(|quote| (quote.room, quote.in_flight) = (0, 2));
         let chosen = |quotes: &[Quote]| beyond_room(&quotes[0], quotes).slot;
         assert_eq!(chosen(&quotes), fast, "all as full: the soonest");
-        (quotes[0].in_flight, quotes[0].cost_s, quotes[1].cost_s) = (8, 0.4, 1.0);
+        (quotes[0].in_flight, quotes[0].cost_s, quotes[1].cost_s) = (8, 0.6, 1.0);
         assert_eq!(chosen(&quotes), usual);
-        quotes[0].limit = 8;
-        assert_eq!(chosen(&quotes), fast, "eight are what it can use");
-        (quotes[0].limit, quotes[1].cost_s) = (2, 1.3);
+        quotes[1].cost_s = 1.3;
         assert_eq!(chosen(&quotes), fast, "{usual:?} and {slow:?} are much later");
         (quotes[1].cost_s, quotes[1].is_suspect) = (0.5, true);
         assert_eq!(chosen(&quotes), fast, "nobody who failed with most");

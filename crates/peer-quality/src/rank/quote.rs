@@ -45,8 +45,6 @@ pub struct Quote {
     pub opening: Opening,
     /// Seconds until its body starts, where its connection is cold; 0 elsewhere.
     pub start_s: f32,
-    /// How many requests it should have in flight at most, at least 1.
-    pub limit: u32,
     /// How many more requests it may have in flight.
     pub room: u32,
     /// Requests in flight, reservations included.
@@ -177,7 +175,6 @@ impl Terms {
                 true => 0.0,
                 false => tail - (ramp_s + size.get() as f32 / capacity.max(1.0)),
             },
-            limit,
             room,
             in_flight: self.in_flight,
             fresh: self.fresh,
@@ -322,7 +319,6 @@ impl Quote {
             pace: 1e6,
             opening: Opening::default(),
             start_s: 0.0,
-            limit: 4,
             room: 4,
             in_flight: 0,
             fresh: 0,
