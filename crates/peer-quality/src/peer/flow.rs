@@ -2,7 +2,7 @@
 
 use crate::estimate::{Connection, Idleness, Refusals};
 use crate::measure::throughput::Load;
-use crate::measure::{Delivery, Pending, Settled, Stretch, Throughput};
+use crate::measure::{Delivery, End, Pending, Settled, Stretch, Throughput};
 use crate::units::Time;
 
 /// Requests in flight to a peer, and what follows from when they were sent.
@@ -44,7 +44,8 @@ impl Flow {
         let before = self.pending.load(now);
         let settled = self.pending.settle(delivery.elapsed, now);
         let after = self.pending.load(now);
-        if let Some(settled) = settled {
+        // What we gave up teaches nothing, its duration least of all.
+        if let Some(settled) = settled.filter(|_| delivery.end != End::Cancelled) {
             self.is_timed = settled.is_timed;
         }
         let stretch = match settled {
@@ -57,5 +58,23 @@ impl Flow {
             None => None,
         };
         Ending { before, settled, stretch }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Bytes, Span};
+
+    #[test]
+    fn a_cancelled_request_says_nothing_of_the_clock() {
+        let mut flow = Flow::default();
+        let mut ends = |end, took_s| {
+            flow.sent(1, None, Time::from_secs(10));
+            let elapsed = Span::from_secs(took_s);
+            flow.ended(&Delivery { bytes: Bytes::new(1), elapsed, first_byte: None, end }, Time::from_secs(12));
+            flow.connection().is_some()
+        };
+        assert_eq!([ends(End::Completed, 2), ends(End::Cancelled, 0), ends(End::Completed, 9)], [true, true, false]);
     }
 }
